@@ -272,6 +272,7 @@ fn field_name_that_is_no_identifier_advises_index() {
             "object.spec.x__dash__dash == 'c'",
             "write `['x-dash']` instead of `.x__dash__dash`",
         ),
+        ("object.spec.namespce == 'c'", "did you mean `namespace`?"),
         ("object.spec.namespace == 'c'", ""),
     ] {
         let spec = format!("  validations:\n  - expression: {expression}\n");

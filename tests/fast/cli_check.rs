@@ -183,6 +183,11 @@ fn mistake_gives_only_one_finding() {
 }
 
 #[test]
+fn mistake_of_several_values_gives_only_one_finding() {
+    check("one_cause", Profile::Truthful, Exit::Findings);
+}
+
+#[test]
 fn broken_documents_do_not_affect_others() {
     check("broken", Profile::Truthful, Exit::Failed);
 }

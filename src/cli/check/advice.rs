@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::rewrite::Proposal;
-use super::tokens::{RELATION, TokenText};
+use super::tokens::{AND, RELATION, TokenText};
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -102,9 +102,19 @@ pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
             let ends = source.kind(n).is_some_and(Kind::closes_bracket);
             ends || matches!(source.kind(n), Some(Kind::Int | Kind::Ident))
         };
+        // `a < 3 & b > 4` is a conjunction of comparisons.
+        let is_of_comparison = || {
+            let is_compared = |side: Option<Range<usize>>| {
+                let mut tokens = side.into_iter().flatten();
+                tokens.any(|n| source.kind(n).is_some_and(|kind| kind.relation().is_some()))
+            };
+            is_compared(source.left(n, AND)) && is_compared(source.right(n, AND))
+        };
+        let is_logical = matches!(operator, "&" | "|") && is_of_comparison();
         matches!(operator, "&" | "|" | "^" | "<<" | ">>")
             && is_operand(before)
             && (is_number(before) || is_number(n))
+            && !is_logical
     })
 }
 
@@ -257,6 +267,12 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
             let is_of_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
             let is_key = key.chars().all(is_of_key) && key.matches('/').count() == 1;
             is_key.then(|| replacement(format!("'{key}' in {map}")))?
+        }
+        // The path in a string.
+        Expr::Literal(Literal::String(path)) => {
+            let is_of_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+            let is_path = path.contains('.') && path.chars().all(is_of_path);
+            is_path.then(|| replacement(format!("has({path})")))?
         }
         Expr::Ident(name) => {
             // The variables of CRD rules and of other admission webhooks.

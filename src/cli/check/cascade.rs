@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
-use super::suggestion::nearest;
+use super::shape;
+use super::suggestion::{completed, nearest};
 use crate::policy::rule::Rule;
 
 /// The field with the resource rules of a policy.
@@ -16,7 +17,13 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
         (parent.to_owned(), name.to_owned())
     };
     let (unknown, meant) = (parts(unknown), parts(meant));
-    unknown.0 == meant.0 && nearest(&unknown.1, std::iter::once(meant.1.as_str())).is_some()
+    let only = || std::iter::once(meant.1.as_str());
+    let is_meant = || {
+        let near = nearest(&unknown.1, only())
+            .or_else(|| completed(&unknown.1, unknown.1.len() / 2, only()));
+        near.is_some() || shape::is_alias(&unknown.1, &meant.1)
+    };
+    unknown.0 == meant.0 && is_meant()
 }
 
 /// Removes the findings that are consequences of others. `is_left_out` returns true for a finding about an invalid
@@ -52,6 +59,7 @@ pub(super) fn remove_consequences(
     // The costs of params without a schema are estimated for values of any size.
     let is_param_kind = |finding: &Finding| finding.rule == Rule::ParamKindNotFound;
     let has_params_without_schema = findings.iter().any(is_param_kind);
+    split_api_version(findings);
     findings.retain(|finding| {
         let field_ref = field(finding);
         let of_spec = field_ref.strip_prefix("spec.");
@@ -69,6 +77,15 @@ pub(super) fn remove_consequences(
         match finding.rule {
             // After the first syntax error, the parser misreads the rest of the expression.
             Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
+            // A rule with an invalid operation may list the operations of its resources.
+            Rule::ImpossibleOperation
+                if field_ref.split(".resources[").next().is_some_and(|rule| {
+                    let operations = format!("{rule}.operations");
+                    rules.iter().any(|of| of.starts_with(&operations))
+                }) =>
+            {
+                false
+            }
             Rule::UnservedResource
             | Rule::ExemptResource
             | Rule::UnknownResource
@@ -80,5 +97,31 @@ pub(super) fn remove_consequences(
             Rule::CostNearLimit => !has_params_without_schema,
             _ => true,
         }
+    });
+}
+
+/// Merges the findings about `group` and `version` in place of `apiVersion`, as in the paramKind of a policy.
+fn split_api_version(findings: &mut Vec<Finding>) {
+    const FIELD: &str = "spec.paramKind.";
+    let is_at = |finding: &Finding, rule: Rule, field: &str| {
+        let path = finding.field_ref.as_deref();
+        finding.rule == rule && path.and_then(|it| it.strip_prefix(FIELD)) == Some(field)
+    };
+    let has = |rule: Rule, field: &str| findings.iter().any(|it| is_at(it, rule, field));
+    if !has(Rule::UnknownField, "group") && !has(Rule::UnknownField, "version")
+        || !has(Rule::Required, "apiVersion")
+    {
+        return;
+    }
+    findings.retain_mut(|finding| {
+        if is_at(finding, Rule::Required, "apiVersion") {
+            let help = "write `apiVersion: group/version`, or only the version for the core group, in place of `group` and \
+                        `version`; the API server rejects the object";
+            finding.help = Some(help.to_owned());
+        }
+        let is_part = ["group", "version"]
+            .iter()
+            .any(|field| is_at(finding, Rule::UnknownField, field));
+        !is_part && finding.rule != Rule::ParamKindNotFound
     });
 }

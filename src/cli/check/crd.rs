@@ -10,7 +10,7 @@ use super::other_languages;
 use super::policy::object_finding;
 use super::rewrite::{self, Proposal};
 use super::shape;
-use super::suggestion::{Suggestions, nearest_only};
+use super::suggestion::{self, Suggestions, nearest_only};
 use super::time_limit::{Cancellation, within_time_limit};
 use super::validation::help;
 use crate::cel::diagnostic::{Diagnostic, DiagnosticKind};
@@ -121,6 +121,7 @@ fn check_one(crd: &Object<Crd>, version: KubernetesVersion) -> Vec<Finding> {
         }
         findings.extend(rule_findings(crd, error));
     }
+    merge_costs(&mut findings);
     if verdict.is_partial && findings.is_empty() {
         let place = crd.place();
         let message = "the rules of a schema were not compiled, since the schema has other errors";
@@ -129,6 +130,24 @@ fn check_one(crd: &Object<Crd>, version: KubernetesVersion) -> Vec<Finding> {
         findings.push(finding);
     }
     findings
+}
+
+/// Removes the findings about the total cost of all rules if a rule alone exceeds its limit.
+fn merge_costs(findings: &mut Vec<Finding>) {
+    const OF_RULE: &str = "estimated rule cost exceeds budget";
+    const PART: &str = "contributed to estimated rule cost total";
+    let is_cost = |finding: &Finding, message: &str| {
+        finding.rule == Rule::CostLimit && finding.message.contains(message)
+    };
+    let own = findings.iter().filter(|finding| is_cost(finding, OF_RULE));
+    let own: Vec<Option<String>> = own.map(|finding| finding.field_ref.clone()).collect();
+    if own.is_empty() {
+        return;
+    }
+    findings.retain(|it| !is_cost(it, PART) || !own.contains(&it.field_ref));
+    if !findings.iter().any(|finding| is_cost(finding, PART)) {
+        findings.retain(|it| !is_cost(it, "estimated rule cost total for entire OpenAPIv3 schema"));
+    }
 }
 
 fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
@@ -275,6 +294,23 @@ fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionErr
     finding.fix = crd.document.edit_value(&crd.source, node, meant);
 }
 
+/// Returns the assumption that a schema has no invalid default, which hides the errors of all rules.
+fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumption> {
+    let (PathStep::Field(name), schema) = error.place.split_last()? else {
+        return None;
+    };
+    let Data::Map(entries) = &nearest(&crd.document.node, schema).data else {
+        return None;
+    };
+    let entry = entries.get(name)?;
+    // `example` has no effect.
+    let edit = crd.document.edit_key(&crd.source, &entry.key, "example")?;
+    Some(Assumption {
+        as_if: Some("there were no default"),
+        ..Assumption::new(edit)
+    })
+}
+
 /// Returns the path of a property if the error is about the fieldPath of a rule.
 fn valid_field_path(crd: &Object<Crd>, error: &DefinitionError) -> Option<String> {
     let [
@@ -318,6 +354,17 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
         };
         let mut finding = refused(whole(Severity::Error, rule_of(error), &message));
         correct_value(&mut finding, crd, error);
+        if is_of_default && message.contains("must be of type string") {
+            let text = crd.document.scalar_text(&crd.source, node);
+            let edit = |text| crd.document.edit_value(&crd.source, node, text);
+            finding.fix = text.and_then(edit);
+            if finding.fix.is_some() {
+                finding.help = Some(help(Some("quote the value")));
+            }
+        }
+        if is_of_default && finding.fix.is_none() {
+            finding.assumption = without_default(crd, error);
+        }
         if let Some(path) = valid_field_path(crd, error) {
             let edit = crd.document.edit_value(&crd.source, node, &path);
             finding.assumption = edit.map(Assumption::new);
@@ -391,8 +438,8 @@ fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
         is_declared: &|_| false,
     };
     let rule = Rule::from(issue.kind.code());
-    match rule {
-        Rule::Syntax => other_languages::proposal(Role::Validation, text),
+    let proposal = match rule {
+        Rule::Syntax => other_languages::proposal_at(Role::Validation, text, issue.location),
         Rule::InvalidMacroCall => advice::has_proposal(text, issue.location),
         _ => rewrite::proposal(
             context,
@@ -400,7 +447,17 @@ fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
             Some(&issue.kind),
             &issue.to_string(),
         ),
-    }
+    };
+    // A rule has no variables except `self` and `oldSelf`.
+    let new = proposal.as_ref().map(|it| match &it.edit {
+        Some((_, new)) => new.as_str(),
+        None => &it.help,
+    });
+    let reads_variable = suggestion::NAMES.iter().any(|name| {
+        let is_read = |text: &str| text.contains(&format!("{name}.")) || text == *name;
+        !text.contains(name) && new.is_some_and(is_read)
+    });
+    proposal.filter(|_| !reads_variable)
 }
 
 /// Returns the edit that replaces bytes of the string `text` in `node`.

@@ -51,6 +51,8 @@ pub(super) fn errors(
             Cause::ResultType { .. } | Cause::Whole { .. } => Text::whole(expression),
         });
         let places = policy.places_in_field(field_ref);
+        // The parts of the expression that the fixes of earlier issues replace.
+        let mut replaced: Vec<std::ops::Range<usize>> = Vec::new();
         let is_prose = expression.is_some_and(|it| other_languages::is_prose(it.role, &it.text));
         let mut has_syntax_error = false;
         for issue in cause.issues() {
@@ -61,6 +63,10 @@ pub(super) fn errors(
             }
             // The type of an expression is unknown if the expression reads a variable that does not compile.
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
+                continue;
+            }
+            let byte = text.as_ref().and_then(|it| it.source.byte(issue.location));
+            if byte.is_some_and(|byte| replaced.iter().any(|bytes| bytes.contains(&byte))) {
                 continue;
             }
             let mut message = one_line(&issue.message);
@@ -128,21 +134,41 @@ pub(super) fn errors(
                     .and_then(|it| advice::operator_correction(&it.text, issue.location))
                     .and_then(|(part, operator)| policy.edit_text(field_ref, part, operator)),
             };
-            if rule == Rule::Syntax {
-                // A fix is useless if the expression still has another syntax error that cannot be corrected.
-                let behavior = analysis.compiled().version().behavior().language;
-                finding.fix = finding.fix.filter(|edit| {
-                    let text = edit.value();
-                    let pair = expression.zip(text);
-                    pair.is_none_or(|(it, text)| {
-                        other_languages::is_correctable(it.role, text, behavior)
-                    })
-                });
+            if let Some(expression) = expression.filter(|_| rule == Rule::Syntax) {
+                withhold_incomplete(&mut finding, expression, analysis);
             }
+            replaced.extend(replaced_part(&mut finding, proposal.as_ref()));
             finding.help = Some(joined_help(hint, &help));
             findings.push(finding);
         }
     }
+}
+
+/// Removes the fix of a syntax error if the expression still has another syntax error that cannot be corrected.
+fn withhold_incomplete(
+    finding: &mut Finding,
+    expression: &PolicyExpression,
+    analysis: &PolicyAnalysis,
+) {
+    let behavior = analysis.compiled().version().behavior().language;
+    let is_correctable =
+        |text: &str| other_languages::is_correctable(expression.role, text, behavior);
+    let fix = finding.fix.take();
+    finding.fix = fix.filter(|edit| edit.value().is_none_or(is_correctable));
+}
+
+/// Returns the part of the expression that the fix of a finding replaces according to `proposal`, and removes the operator
+/// that the message of the parser suggests.
+fn replaced_part(
+    finding: &mut Finding,
+    proposal: Option<&Proposal>,
+) -> Option<std::ops::Range<usize>> {
+    let (bytes, _) = proposal?.edit.as_ref()?;
+    finding.fix.as_ref()?;
+    if let Some(n) = finding.message.find("; use `") {
+        finding.message.truncate(n);
+    }
+    Some(bytes.clone())
 }
 
 /// Adds an assumption to each finding that hides others and has no fix.

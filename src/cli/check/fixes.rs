@@ -150,6 +150,10 @@ impl<'a> Fixes<'a> {
         // In `group/version`, the version may be the mistake instead of the group.
         let group = node.as_str().filter(|group| !group.contains('/'))?;
         let groups = intended_groups(rule, group, &self.known.mapper);
+        let mut listed = rule.api_groups.iter().flatten();
+        if listed.any(|listed| groups.contains(listed.as_str())) {
+            return None;
+        }
         let mut groups = groups.into_iter();
         let only = groups.next().filter(|_| groups.next().is_none())?;
         self.policy
@@ -329,7 +333,13 @@ fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint)
             continue;
         }
         let field = args.iter().find_map(|id| last_field(ast, *id))?;
+        // A field of the same name of a part of the object, such as the kind of a subject.
+        let is_of_part = suggested.is_some_and(|name| {
+            let mut matched = matched.clone();
+            field == "kind" && !matched.any(|it| &*it.gvk.kind == name)
+        });
         let names: Vec<&str> = match field {
+            _ if is_of_part => vec![suggested?],
             "operation" => OPERATIONS.to_vec(),
             "kind" => matched.clone().map(|matched| &*matched.gvk.kind).collect(),
             "resource" => {

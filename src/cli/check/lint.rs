@@ -44,6 +44,7 @@ pub(super) fn check(
     let lints = all.filter(|lint| !analysis.has_type_finding(lint));
     let mut lints: Vec<Lint> = lints.collect();
     always_false(analysis, &mut lints);
+    merge_operations(&mut lints);
     // If no group of a resource rule can exist, only findings about its groups are reported, not about its resources.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
     for lint in &lints {
@@ -95,6 +96,11 @@ pub(super) fn check(
             mark_withheld(&mut finding);
         }
         finding.fix = fix;
+        if lint.rule == Rule::ImpossibleGroup
+            && let Some(help) = listed_group(policy, lint)
+        {
+            finding.help = Some(help);
+        }
         if lint.rule == Rule::ImpossibleOperation {
             finding.assumption = possible_operation(policy, lint).map(Assumption::new);
         }
@@ -117,6 +123,51 @@ pub(super) fn check(
         }
         findings.push(finding);
     }
+}
+
+/// Returns the help about an impossible group whose correction the rule lists already.
+fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
+    let hint = lint.fix.as_deref()?.strip_prefix("did you mean `")?;
+    let meant = hint.strip_suffix("`?")?;
+    let (rule, _) = lint.field_ref.split_once(".apiGroups[")?;
+    let groups = policy.document.node.nearest(rule).get("apiGroups")?;
+    let mut groups = groups.items().iter().filter_map(Node::as_str);
+    groups
+        .any(|group| group == meant)
+        .then(|| format!("remove it: the rule lists `{meant}` too"))
+}
+
+/// Merges the findings about resources of a rule that require the same operations.
+fn merge_operations(lints: &mut Vec<Lint>) {
+    const START: &str = "requests for ";
+    const END: &str = " only have the operation";
+    let parts = |lint: &Lint| {
+        let rest = lint.message.strip_prefix(START)?;
+        let (resources, rest) = rest.split_once(END)?;
+        let (rule, _) = lint.field_ref.split_once(".resources[")?;
+        let is_of_rule = lint.rule == Rule::ImpossibleOperation;
+        let key = (rule.to_owned(), rest.to_owned());
+        is_of_rule.then(|| (key, resources.to_owned()))
+    };
+    let mut merged: Vec<Lint> = Vec::new();
+    for lint in std::mem::take(lints) {
+        let Some((key, resources)) = parts(&lint) else {
+            merged.push(lint);
+            continue;
+        };
+        let first = merged.iter_mut().find_map(|it| {
+            let (of, names) = parts(it).filter(|_| it.fix == lint.fix)?;
+            (of == key).then_some((it, names))
+        });
+        match first {
+            Some((first, names)) => {
+                let names = names.replace(" and ", ", ");
+                first.message = format!("{START}{names} and {resources}{END}{}", key.1);
+            }
+            None => merged.push(lint),
+        }
+    }
+    *lints = merged;
 }
 
 /// Replaces the first operation of a rule with the only operation of all its resources. The author may have intended

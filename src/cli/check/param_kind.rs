@@ -1,6 +1,6 @@
 //! Findings about the paramKind of a policy, and about missing params.
 
-use super::finding::{Finding, Severity};
+use super::finding::{Assumption, Finding, Severity};
 use super::known::Known;
 use super::policy::{PolicyAnalysis, object_finding};
 use crate::cli::input::Object;
@@ -54,7 +54,12 @@ pub(super) fn add(
             if let Some((field, value)) = meant {
                 let node = policy.document.node.nearest(field);
                 finding.location.length = policy.length_of(node);
-                finding.fix = policy.document.edit_value(&policy.source, node, value);
+                let edit = policy.document.edit_value(&policy.source, node, value);
+                if is_only_difference(&analysis.params) {
+                    finding.fix = edit;
+                } else {
+                    finding.assumption = edit.map(Assumption::new);
+                }
             }
             finding
         }
@@ -77,7 +82,13 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
             if api_version == gvk.api_version() {
                 return Some(("spec.paramKind.kind", kind));
             }
-            (kind == &*gvk.kind).then_some(("spec.paramKind.apiVersion", api_version))
+            // The next round of the check corrects the version.
+            let is_same_kind = kind == &*gvk.kind;
+            Some(if is_same_kind {
+                ("spec.paramKind.apiVersion", api_version)
+            } else {
+                ("spec.paramKind.kind", kind)
+            })
         }
         ParamKindState::NotServed {
             why: NotServed::OtherVersions(versions),
@@ -88,6 +99,17 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
         },
         _ => None,
     }
+}
+
+/// Returns false if the only similar kind has both another name and another version.
+fn is_only_difference(state: &ParamKindState) -> bool {
+    let ParamKindState::NotFound { gvk, similar } = state else {
+        return true;
+    };
+    similar.iter().any(|similar| {
+        let parts = similar.split_once(' ');
+        parts.is_some_and(|(version, kind)| version == gvk.api_version() || kind == &*gvk.kind)
+    })
 }
 
 /// Returns findings about missing params that bindings of a cluster refer to.

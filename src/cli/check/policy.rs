@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{Mutation, ValidatingAdmissionP
 
 use super::finding::{Assumption, ConsequenceReport, Finding, Location, Owner, Severity};
 use super::known::{self, Known};
+use super::suggestion::nearest;
 use super::time_limit::within_time_limit;
 use super::{
     api_version, costs, expressions, lint, lockout, manifests, names, param_kind, runtime_errors,
@@ -515,8 +516,16 @@ fn resources(
             finding.fix = policy.document.edit_value(&policy.source, item, meant);
         }
         if finding.fix.is_none() && unknown.is_empty() {
-            finding.fix = group_version_fix(policy, matches, unserved);
-            finding.assumption = scope_edit(policy, rule, unserved).map(Assumption::new);
+            let edit = group_version_edit(policy, matches, unserved).unzip();
+            let (edit, is_only) = (edit.0, edit.1 == Some(true));
+            if is_only {
+                finding.fix = edit;
+            } else {
+                let edit = edit.or_else(|| scope_edit(policy, rule, unserved));
+                let item = names.get(&(field_ref, unserved.name.as_str()));
+                let edit = edit.or_else(|| subresource_edit(policy, item?, unserved));
+                finding.assumption = edit.filter(|_| never_runs || is_only).map(Assumption::new);
+            }
         }
         finding.field_ref = Some(unserved.field_ref.clone());
         finding.location.length = length;
@@ -554,13 +563,26 @@ fn scope_edit(
     document.edit_value(&policy.source, rule.get("scope")?, meant)
 }
 
-/// Corrects the group or the version of a rule if the rule has only one of each, and the suggestion for all its
-/// resources differs in this group or version.
-fn group_version_fix(
+/// Replaces the name of a subresource with the similar name of another subresource of the resource.
+fn subresource_edit(
+    policy: &Object<RequestPolicy>,
+    item: &Node,
+    unserved: &UnservedResource,
+) -> Option<Edit> {
+    let meant = unserved.suggestion.as_deref()?;
+    let (main, sub) = unserved.name.split_once('/')?;
+    let (_, known) = meant.split_once('/').filter(|(known, _)| *known == main)?;
+    nearest(sub, std::iter::once(known))?;
+    policy.document.edit_value(&policy.source, item, meant)
+}
+
+/// Corrects a group or a version of a rule that serves none of the rule's resources. Also returns true if the rule has no
+/// other group or version, so that the correction is certain.
+fn group_version_edit(
     policy: &Object<RequestPolicy>,
     matches: &Matches,
     unserved: &UnservedResource,
-) -> Option<Edit> {
+) -> Option<(Edit, bool)> {
     let (group_version, name) = unserved.suggestion.as_deref()?.split_once(' ')?;
     let (group, version) = group_version
         .rsplit_once('/')
@@ -576,14 +598,13 @@ fn group_version_fix(
     };
     let n = matches.unserved.iter().filter(of_rule).count();
     let (groups, versions) = (list(&rule.api_groups), list(&rule.api_versions));
-    let ([old_group], [old_version]) = (groups.as_slice(), versions.as_slice()) else {
-        return None;
-    };
+    let is_only = groups.len() == 1 && versions.len() == 1;
+    let has = |values: &[String], value: &str| values.iter().any(|it| it == value || it == "*");
     if list(&rule.resources).len() != n || group.contains(':') || name != unserved.name {
         return None;
     }
     let field_ref = &unserved.field_ref;
-    let (field, value) = match (old_group == group, old_version == version) {
+    let (field, value) = match (has(&groups, group), has(&versions, version)) {
         (true, false) => ("apiVersions", version),
         (false, true) => ("apiGroups", group),
         _ => return None,
@@ -592,7 +613,8 @@ fn group_version_fix(
         .document
         .node
         .nearest(&format!("{field_ref}.{field}[0]"));
-    policy.document.edit_value(&policy.source, node, value)
+    let edit = policy.document.edit_value(&policy.source, node, value);
+    edit.map(|edit| (edit, is_only))
 }
 
 /// Adds findings about resources for which API servers never call policies. Resources that only a wildcard matches are

@@ -309,6 +309,7 @@ impl CheckReport {
         let facts = BindingFacts {
             is_live,
             invalid: invalid("ValidatingAdmissionPolicy"),
+            invalid_bindings: invalid_bindings(input, "ValidatingAdmissionPolicyBinding"),
             other_policies: &cluster.other_policies,
             name_affixes: &input.name_affixes,
             other_kind: [&of_mutating, &cluster.other_mutating],
@@ -319,6 +320,7 @@ impl CheckReport {
             let facts = BindingFacts {
                 is_live,
                 invalid: invalid("MutatingAdmissionPolicy"),
+                invalid_bindings: invalid_bindings(input, "MutatingAdmissionPolicyBinding"),
                 other_policies: &cluster.other_mutating,
                 name_affixes: &input.name_affixes,
                 other_kind: [&of_validating, &cluster.other_policies],
@@ -356,6 +358,8 @@ impl CheckReport {
             .map(|binding| binding.value.spec.policy_name.as_str())
             .map(|name| without_affixes(name).unwrap_or_else(|| name.to_owned()))
             .collect();
+        // The policies that bindings with a misspelled name refer to.
+        let mut meant_names: BTreeSet<String> = BTreeSet::new();
         for binding in bindings {
             let name = binding.value.spec.policy_name.as_str();
             if without_affixes(name).is_some() {
@@ -393,12 +397,22 @@ impl CheckReport {
                     (!bound.contains(name)).then_some((name, is_near))
                 });
                 let meant = intended_policy(name, &policies, &unbound.collect::<Vec<_>>());
+                // The policy may be a part of the file that could not be read.
+                let is_of_file = |finding: &Finding| {
+                    matches!(finding.rule, Rule::InvalidYaml | Rule::UnknownKind)
+                        && finding.location.file == binding.source.name
+                };
+                if meant.is_none() && self.findings.iter().any(is_of_file) {
+                    continue;
+                }
                 // A binding with the name of its policy, or of another stage, belongs to a policy that is not in the input.
                 let only = nearest_only(name, policies.iter().map(String::as_str))
                     .filter(|only| is_misspelled(name, only) && binding.name() != Some(name))
                     .filter(|only| meant.as_deref() == Some(*only));
                 finding.fix =
                     only.and_then(|only| binding.document.edit_value(&binding.source, node, only));
+                let single = meant.as_deref().filter(|it| policies.contains(*it));
+                meant_names.extend(single.map(str::to_owned));
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
                 finding.help = Some(format!(
                     "{}the binding has no effect without its policy",
@@ -410,7 +424,13 @@ impl CheckReport {
         for policy in all_policies.iter().copied() {
             let name = policy.value.name.as_deref().unwrap_or_default();
             let has_all = !bound.is_empty() && !is_live || facts.has_bindings;
-            if has_all && !bound.contains(name) {
+            let invalid = &facts.invalid_bindings;
+            let may_be_bound = meant_names.contains(name)
+                || bindings
+                    .iter()
+                    .any(|it| it.value.spec.policy_name.is_empty())
+                || invalid.iter().any(|it| it.is_none_or(|of| of == name));
+            if has_all && !bound.contains(name) && !may_be_bound {
                 let place = if is_live { "cluster" } else { "input" };
                 let message = format!("no binding in the {place} refers to the policy `{name}`");
                 let place = policy.place();
@@ -527,6 +547,8 @@ struct BindingFacts<'a> {
     is_live: bool,
     /// The names of policies of the input that could not be decoded, which have findings of their own.
     invalid: BTreeSet<&'a str>,
+    /// The names of the policies that bindings of the input refer to which could not be decoded.
+    invalid_bindings: Vec<Option<&'a str>>,
     /// The names of policies of the cluster that are not in the input.
     other_policies: &'a BTreeSet<String>,
     /// The prefixes and suffixes that Kustomizations add to the names of policies.
@@ -626,6 +648,16 @@ fn is_rejected(kind: ProblemKind) -> bool {
             | ProblemKind::WrongApiVersion
             | ProblemKind::UnknownKind
     )
+}
+
+/// Returns the name of the policy of each binding of the kind that could not be decoded.
+fn invalid_bindings<'a>(input: &'a Input, kind: &str) -> Vec<Option<&'a str>> {
+    let invalid = input.invalid.iter().filter(|it| it.kind() == kind);
+    let names = invalid.map(|it| {
+        let spec = it.document.node.get("spec")?;
+        spec.get("policyName")?.as_str()
+    });
+    names.collect()
 }
 
 /// Returns a finding about a binding whose policy has the other kind.

@@ -7,12 +7,13 @@ use serde_json::Value as Json;
 
 use super::changes::SuggestionReport;
 use super::expressions::finding_at;
-use super::finding::{ConsequenceReport, Finding, Severity};
+use super::finding::{Assumption, ConsequenceReport, Finding, Severity};
 use super::fixes::{Fixes, mark_withheld};
 use super::known::Known;
 use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cli::input::Object;
+use crate::cli::input::edit::Edit;
 use crate::library::format::validation;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::Kinds;
@@ -261,11 +262,32 @@ fn mutations(
         finding.help = failing.fix;
         finding.witness = failing.witness.map(Box::new);
         finding.is_hidden = failing.is_hidden;
+        finding.assumption = patch_operation(policy, &finding).map(Assumption::new);
         findings.push(match failing.consequence {
             Some(consequence) => finding.with_consequence(consequence),
             None => finding,
         });
     }
+}
+
+/// Replaces the unknown operation of a JSON patch with `add`, because the API server does not apply the patch.
+fn patch_operation(policy: &Object<RequestPolicy>, finding: &Finding) -> Option<Edit> {
+    let (name, _) = finding
+        .message
+        .strip_prefix('`')?
+        .split_once("` is not an operation of a JSON patch")?;
+    let field_ref = finding.field_ref.as_deref()?;
+    let text = policy.document.node.nearest(field_ref).as_str()?;
+    let mut places = ['"', '\''].into_iter().filter_map(|quote| {
+        let literal = format!("{quote}{name}{quote}");
+        let mut places = text.match_indices(&literal);
+        let (start, _) = places.next()?;
+        places.next().is_none().then_some(start + 1)
+    });
+    let start = places.next().filter(|_| places.next().is_none())?;
+    let start = text.get(..start)?.chars().count();
+    let part = start..start + name.chars().count();
+    policy.edit_text(field_ref, part, "add")
 }
 
 /// Adds notes about expressions that fail for some of the kinds that a wildcard matches. A request must confirm the

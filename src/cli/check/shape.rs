@@ -14,7 +14,7 @@ use super::api_version;
 use super::crd::dropped;
 use super::finding::{Finding, Owner, Severity};
 use super::policy::object_finding;
-use super::suggestion::{nearest, nearest_only};
+use super::suggestion::{completed, nearest, nearest_only};
 use super::types::{self, Type};
 use super::validation;
 use crate::cel::base64;
@@ -174,10 +174,19 @@ impl<T> Walk<'_, T> {
         let advice = self.object.advice_on_key_at(&entry.key, name);
         let meant = nearest(name, names.clone());
         let alias = alias(name, fields).filter(|_| meant.is_none());
+        let completed = || completed(name, name.len() / 2, names.clone());
+        let alias = alias.or_else(|| completed().filter(|_| meant.is_none()));
+        // A value of another type is part of the mistake.
+        let is_of_type = |meant: &str| {
+            let type_ = fields.iter().find(|(field, _)| *field == meant);
+            let is_text = type_.is_some_and(|(_, type_)| matches!(type_, Type::Text));
+            !is_text || matches!(entry.node.data, Data::Scalar(..))
+        };
         let meant = meant.or(alias).filter(|_| advice.is_none());
         let advice = advice.or_else(|| meant.map(did_you_mean));
         self.help(advice.or_else(|| self.misplaced(name, path)));
-        self.rename(&entry.key, path, nearest_only(name, names).or(alias));
+        let only = nearest_only(name, names).or(alias);
+        self.rename(&entry.key, path, only.filter(|it| is_of_type(it)));
         if self.n_dropping > 0 {
             let added = self.findings.iter_mut().skip(n_before);
             added.for_each(|finding| dropped(finding, meant));
@@ -293,6 +302,13 @@ impl<T> Walk<'_, T> {
                     Some(choices) => format!("write {choices}"),
                     None => "quote the value".to_owned(),
                 }),
+                "a string" if path.contains(".matchLabels.") => match &node.data {
+                    Data::List(values) => several_values(path, values),
+                    _ => None,
+                },
+                "a list" if is_map_of_variables(type_, node) => Some(
+                    "write each variable as an item of the list, with the fields `name` and `expression`".to_owned(),
+                ),
                 "a list" if !text.is_empty() && text.len() <= MAX_SHOWN => {
                     Some(format!("write `[{text}]`"))
                 }
@@ -305,6 +321,7 @@ impl<T> Walk<'_, T> {
                 "a string" if choices(path).is_none() => document
                     .scalar_text(source, node)
                     .and_then(|text| document.edit_value(source, node, text)),
+                "a list" if is_map_of_variables(type_, node) => None,
                 "a list" if !text.is_empty() || matches!(type_, Type::List(Type::Object(_))) => {
                     document.edit_into_list(source, node)
                 }
@@ -386,8 +403,34 @@ impl<T> Walk<'_, T> {
     }
 }
 
+/// Returns true for a map of names to expressions in place of a list of variables.
+fn is_map_of_variables(type_: Type, node: &Node) -> bool {
+    let (Type::List(Type::Object(fields)), Data::Map(entries)) = (type_, &node.data) else {
+        return false;
+    };
+    let is_of_variables = matches!(fields, [_, _]) && fields.iter().any(|it| it.0 == "expression");
+    let mut entries = entries.iter();
+    is_of_variables
+        && entries.all(|(name, entry)| {
+            let is_field = fields.iter().any(|(field, _)| *field == name);
+            !is_field && matches!(entry.node.data, Data::Scalar(..))
+        })
+}
+
+/// Returns the hint about a list of values for a label of `matchLabels`.
+fn several_values(path: &str, values: &[Node]) -> Option<String> {
+    let (_, key) = path.split_once(".matchLabels.")?;
+    let values: Option<Vec<&str>> = values.iter().map(Node::as_str).collect();
+    let values = values?.join(", ");
+    (values.len() <= 2 * MAX_SHOWN).then(|| {
+        format!("write `matchExpressions: [{{key: {key}, operator: In, values: [{values}]}}]` for one of several values")
+    })
+}
+
 /// Names that authors use for fields, each with the field.
-const ALIASES: [(&str, &str); 25] = [
+const ALIASES: [(&str, &str); 27] = [
+    ("matchResources", "matchConstraints"),
+    ("matchConstraints", "matchResources"),
     ("value", "valueExpression"),
     ("policy", "policyName"),
     ("policyRef", "policyName"),
@@ -414,6 +457,11 @@ const ALIASES: [(&str, &str); 25] = [
     ("vars", "variables"),
     ("excludeRules", "excludeResourceRules"),
 ];
+
+/// Returns true if authors call the field `meant` `name`.
+pub(super) fn is_alias(name: &str, meant: &str) -> bool {
+    ALIASES.contains(&(name, meant))
+}
 
 /// Returns the field of `fields` that authors call `name`.
 fn alias(name: &str, fields: &[types::Field]) -> Option<&'static str> {

@@ -1,9 +1,11 @@
 //! Suggests declared names that are similar to an unknown name.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::field_versions;
+use crate::cel::decls::Overload;
 use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
@@ -61,10 +63,12 @@ impl Suggestions {
                     let advice = format!("did you mean `{meant}`?");
                     return Some((advice, is_only.then_some(meant)));
                 };
-                // Field names are escaped only in rules of CustomResourceDefinitions, not in policies.
                 if is_name(&real) {
-                    let advice =
-                        format!("did you mean `{real}`? names are not escaped in policies;");
+                    let mut advice = format!("did you mean `{real}`?");
+                    // Field names are escaped only in rules of CustomResourceDefinitions, not in policies.
+                    if undefined.name.contains("__") || is_misescaped(&undefined.name, &meant) {
+                        advice.push_str(" names are not escaped in policies;");
+                    }
                     return Some((advice, is_only.then(|| real.into_owned())));
                 }
                 let advice = format!("write `['{real}']` instead of `.{}`:", undefined.name);
@@ -107,9 +111,15 @@ impl Suggestions {
                     .iter()
                     .copied()
                     .find(|known| is_misescaped(name, known));
-                let near = misescaped
-                    .map(|meant| (meant, true))
-                    .or_else(|| nearest_of(name, names.iter().copied()));
+                // A reserved word such as `namespace` is declared in its escaped form.
+                let similar = || {
+                    let reals: Vec<_> = names.iter().copied().map(unescaped).collect();
+                    let (meant, is_only) = nearest_of(name, reals.iter().map(|it| &**it))?;
+                    let declared = names.iter().find(|declared| unescaped(declared) == meant)?;
+                    Some((*declared, is_only))
+                };
+                let near = misescaped.map(|meant| (meant, true)).or_else(similar);
+                let near = near.or_else(|| nearest_of(name, names.iter().copied()));
                 near.map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
             // The variables of the policy.
@@ -122,6 +132,11 @@ impl Suggestions {
     }
 }
 
+/// Returns the name of a declared field without escape sequences.
+fn unescaped(declared: &str) -> Cow<'_, str> {
+    unescape(declared).unwrap_or(declared.into())
+}
+
 /// Suggests the negation of a variable for an undeclared variable such as `variables.notPrivileged`.
 fn negated_variable(
     policy: &RequestPolicy,
@@ -131,6 +146,24 @@ fn negated_variable(
     let variables = policy.variables.iter();
     let meant = negated(&undefined.name, variables.map(|it| it.name.as_str()))?;
     Some((format!("did you mean `!variables.{meant}`?"), None))
+}
+
+/// Minimum length of a name that is completed, in bytes.
+const MIN_COMPLETED: usize = 4;
+
+/// Returns the only name that begins with `start` and has at most `n` other bytes, such as `parameterNotFoundAction` for
+/// `parameterNotFound`.
+pub(super) fn completed<'a>(
+    start: &str,
+    n: usize,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let mut names = names.filter(|name| {
+        let (head, tail) = name.split_at_checked(start.len()).unwrap_or_default();
+        head.eq_ignore_ascii_case(start) && tail.len() <= n
+    });
+    let only = names.next().filter(|_| start.len() >= MIN_COMPLETED)?;
+    names.next().is_none().then_some(only)
 }
 
 /// The predefined variables of CEL expressions.
@@ -147,7 +180,8 @@ pub(super) const NAMES: [&str; 7] = [
 /// Returns the predefined variable that is similar to an undeclared name. `None` if no variable is similar, or several
 /// are.
 pub(super) fn only_reference(name: &str) -> Option<&'static str> {
-    if NAMES.contains(&name) {
+    // The opposite of `newObject` is `oldObject`.
+    if NAMES.contains(&name) || name.starts_with("new") {
         return None;
     }
     nearest_only(name, NAMES.into_iter())
@@ -165,28 +199,24 @@ pub(super) fn only_meaning(name: &str, is_call: bool) -> Option<&'static str> {
 /// Returns the function that an undeclared function name probably denotes: the equivalent of another language's
 /// function with the same arguments, or the only function with a similar name.
 pub(super) fn only_function(name: &str) -> Option<&'static str> {
-    let equivalent = match name {
-        "len" | "length" | "count" => Some("size"),
-        "toLower" | "toLowerCase" | "lower" => Some("lowerAscii"),
-        "toUpper" | "toUpperCase" | "upper" => Some("upperAscii"),
-        "hasPrefix" | "startswith" => Some("startsWith"),
-        "hasSuffix" | "endswith" => Some("endsWith"),
-        "match" | "regexMatch" => Some("matches"),
-        "includes" => Some("contains"),
-        "allow" | "isAllowed" => Some("allowed"),
-        "strip" => Some("trim"),
-        "any" | "some" => Some("exists"),
-        "every" | "forAll" | "forall" => Some("all"),
-        _ => None,
-    };
+    let equivalent = equivalent_function(name);
     equivalent.or_else(|| {
         if function_of_other_languages(name).is_some() {
             return None;
         }
         let names: BTreeSet<&str> = functions().collect();
         let meant = nearest_only(name, names.into_iter()).filter(|meant| *meant != name);
+        // A misspelled name of another language, such as `lenght`.
+        let similar = || {
+            let names = EQUIVALENTS
+                .iter()
+                .flat_map(|(names, _)| names.iter().copied());
+            let near = nearest_only(name, names.filter(|it| it.len() >= MIN_FUNCTION_NAME))?;
+            is_near(&name.to_lowercase(), &near.to_lowercase())
+                .then(|| equivalent_function(near))?
+        };
         // A short name may be similar to a function name by accident.
-        meant.filter(|meant| {
+        let meant = meant.filter(|meant| {
             name.eq_ignore_ascii_case(meant)
                 || name.len() >= MIN_FUNCTION_NAME
                     && is_near(&name.to_lowercase(), &meant.to_lowercase())
@@ -194,7 +224,74 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
                 || meant
                     .strip_prefix("is")
                     .is_some_and(|rest| rest.eq_ignore_ascii_case(name))
-        })
+        });
+        meant.or_else(|| similar().filter(|_| name.len() >= MIN_FUNCTION_NAME))
+    })
+}
+
+/// The functions of other languages that have the same arguments as a function of CEL, each with this function.
+const EQUIVALENTS: [(&[&str], &str); 13] = [
+    (&["len", "length", "count"], "size"),
+    (
+        &["toLower", "toLowerCase", "lower", "lowercase", "to_lower"],
+        "lowerAscii",
+    ),
+    (
+        &["toUpper", "toUpperCase", "upper", "uppercase", "to_upper"],
+        "upperAscii",
+    ),
+    (
+        &[
+            "hasPrefix",
+            "HasPrefix",
+            "startswith",
+            "starts_with",
+            "beginsWith",
+        ],
+        "startsWith",
+    ),
+    (
+        &["hasSuffix", "HasSuffix", "endswith", "ends_with"],
+        "endsWith",
+    ),
+    (
+        &[
+            "match",
+            "regexMatch",
+            "re_match",
+            "regex_match",
+            "regexp_like",
+        ],
+        "matches",
+    ),
+    (&["includes"], "contains"),
+    (&["allow", "isAllowed"], "allowed"),
+    (&["strip", "trimSpace", "trim_space"], "trim"),
+    (&["any", "some"], "exists"),
+    (&["every", "forAll", "forall"], "all"),
+    (&["replaceAll", "replace_all"], "replace"),
+    (&["joinToString", "implode"], "join"),
+];
+
+/// Returns the function of CEL that a function of another language is equivalent to.
+fn equivalent_function(name: &str) -> Option<&'static str> {
+    let mut rows = EQUIVALENTS.iter();
+    rows.find(|(names, _)| names.contains(&name))
+        .map(|(_, meant)| *meant)
+}
+
+/// Returns true if the function `name` has overloads with `n` arguments, which include the receiver of a member function, and
+/// all of them are member functions.
+pub(super) fn is_only_member(name: &str, n: usize) -> bool {
+    let mut functions = base_env(KubernetesVersion::NEWEST).library().functions();
+    let function = functions.find(|function| function.name == name);
+    function.is_some_and(|function| {
+        let mut overloads = function
+            .overloads
+            .iter()
+            .filter(|it| it.args.len() == n)
+            .peekable();
+        overloads.peek().is_some() && overloads.all(Overload::is_member)
     })
 }
 
@@ -232,7 +329,8 @@ fn functions() -> impl Iterator<Item = &'static str> {
 pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool)) -> Option<String> {
     if is_call {
         let advice = function_of_other_languages(name).map(str::to_owned);
-        return advice.or_else(|| {
+        let only = || only_function(name).map(|meant| format!("did you mean `{meant}`?"));
+        return advice.or_else(only).or_else(|| {
             // The first of several equally similar names is suggested.
             let names: BTreeSet<&str> = functions().collect();
             let names = names.into_iter().filter(|known| *known != name);
@@ -268,24 +366,44 @@ const MACROS: [&str; 9] = [
     "transformMapEntry",
 ];
 
+/// The hints about functions with an equivalent in CEL.
+const WRITE_FUNCTION: [(&str, &str); 12] = [
+    ("size", "write `size()`"),
+    ("lowerAscii", "write `lowerAscii()`"),
+    ("upperAscii", "write `upperAscii()`"),
+    ("startsWith", "write `startsWith()`"),
+    ("endsWith", "write `endsWith()`"),
+    ("matches", "write `matches()`"),
+    ("allowed", "write `allowed()`"),
+    ("trim", "write `trim()`"),
+    ("exists", "write `exists()`"),
+    ("all", "write `all()`"),
+    ("replace", "write `replace()`"),
+    ("join", "write `join()`"),
+];
+
 /// Returns a hint with the CEL equivalent of another language's function.
 fn function_of_other_languages(name: &str) -> Option<&'static str> {
+    let plain = || {
+        let meant = equivalent_function(name).filter(|_| name != "includes")?;
+        let mut hints = WRITE_FUNCTION.iter();
+        hints
+            .find(|(function, _)| *function == meant)
+            .map(|(_, hint)| *hint)
+    };
+    if let Some(hint) = plain() {
+        return Some(hint);
+    }
     Some(match name {
-        "len" | "length" | "count" => "write `size()`",
-        "toLower" | "toLowerCase" | "lower" => "write `lowerAscii()`",
-        "toUpper" | "toUpperCase" | "upper" => "write `upperAscii()`",
-        "hasPrefix" | "startswith" => "write `startsWith()`",
-        "hasSuffix" | "endswith" => "write `endsWith()`",
-        "match" | "regexMatch" => "write `matches()`",
-        "allow" | "isAllowed" => "write `allowed()`",
-        "strip" => "write `trim()`",
         "substr" | "slice" => "write `substring()`, with the start and the end",
         "keys" => "a macro such as `all()` or `map()` iterates over the keys of a map",
         "unique" | "distinct" => "compare each item, as in `a.all(x, a.exists_one(y, y == x))`",
         "contains_all" | "containsAll" => "write `b.all(x, x in a)`",
         "includes" => "write `contains()` for a substring, or `in` for an item of a list",
-        "any" | "some" => "write `exists()`",
-        "every" | "forAll" | "forall" => "write `all()`",
+        "values" | "items" | "entries" => {
+            "a macro such as `all(k, m[k] ...)` iterates over the keys of a map"
+        }
+        "find" | "findIndex" => "write `exists()` for a test, or `filter()` for the items",
         "isEmpty" | "empty" => "write `size() == 0`",
         "isNotEmpty" | "notEmpty" | "nonEmpty" => "write `size() > 0`",
         "isNull" | "isNil" | "isNone" => "write `a == null`, or `!has(a.b)` for an absent field",

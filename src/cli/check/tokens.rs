@@ -5,8 +5,14 @@ use std::ops::Range;
 use crate::cel::syntax::lexer;
 use crate::cel::syntax::token::{Kind, Token};
 
+/// Precedence of a call of a member function, which binds more tightly than all operators.
+pub(super) const MEMBER: u8 = 7;
+
 /// Precedence of an operator that binds more tightly than all binary operators.
 pub(super) const UNARY: u8 = 6;
+
+/// Precedence of `||`.
+pub(super) const OR: u8 = 1;
 
 /// Precedence of `&&`.
 pub(super) const AND: u8 = 2;
@@ -114,12 +120,25 @@ impl<'a> TokenText<'a> {
             return None;
         }
         match kind {
-            Kind::Or => Some(1),
+            Kind::Ident => self.word_precedence(n),
+            Kind::Or => Some(OR),
             Kind::And => Some(AND),
             kind if kind.relation().is_some() => Some(RELATION),
             kind => kind
                 .arithmetic()
                 .map(|(_, precedence)| RELATION + precedence),
+        }
+    }
+
+    /// Returns the precedence of `and` and `or` of other languages between two operands.
+    fn word_precedence(&self, n: usize) -> Option<u8> {
+        let before = n.checked_sub(1).filter(|it| self.ends_operand(*it));
+        before.filter(|_| self.kind(n + 1).is_some())?;
+        let word = self.word(n)?;
+        match () {
+            () if word.eq_ignore_ascii_case("and") => Some(AND),
+            () if word.eq_ignore_ascii_case("or") => Some(OR),
+            () => None,
         }
     }
 
@@ -247,6 +266,38 @@ impl<'a> TokenText<'a> {
         weakest
     }
 
+    /// Returns the tokens of each argument of the call whose parenthesis is at `open`.
+    pub(super) fn arguments(&self, open: usize) -> Option<Vec<Range<usize>>> {
+        let close = self.close(open)?;
+        let (mut args, mut n) = (Vec::new(), open + 1);
+        while n < close {
+            let mut end = n;
+            while end < close && self.kind(end)? != Kind::Comma {
+                end = match self.kind(end)? {
+                    kind if kind.opens_bracket() => self.close(end)? + 1,
+                    _ => end + 1,
+                };
+            }
+            (n < end).then_some(())?;
+            args.push(n..end);
+            n = end + 1;
+        }
+        Some(args)
+    }
+
+    /// Returns the end of the selections, indices and calls that continue the operand before `n`.
+    pub(super) fn chain_end(&self, n: usize) -> Option<usize> {
+        let mut end = n;
+        loop {
+            end = match self.kind(end) {
+                Some(Kind::Dot) if self.kind(end + 1) == Some(Kind::Question) => end + 3,
+                Some(Kind::Dot) => end + 2,
+                Some(Kind::OpenBracket | Kind::OpenParen) => self.close(end)? + 1,
+                _ => return Some(end),
+            };
+        }
+    }
+
     /// Returns the source of the tokens, in parentheses unless all their operators bind more tightly than
     /// `precedence`.
     pub(super) fn operand_text(&self, tokens: &Range<usize>, precedence: u8) -> Option<String> {
@@ -282,10 +333,14 @@ impl<'a> TokenText<'a> {
                 && self.precedence(n).is_none()
         };
         let binds = |n: usize| self.precedence(n).is_some_and(|it| it >= precedence);
-        let is_tight = before.is_some_and(|n| is_unary(n) || binds(n))
-            || binds(tokens.end)
-            || matches!(self.kind(tokens.end), Some(Kind::Dot | Kind::OpenBracket));
-        if is_tight { format!("({text})") } else { text }
+        let is_selected = matches!(self.kind(tokens.end), Some(Kind::Dot | Kind::OpenBracket));
+        let is_tight =
+            before.is_some_and(|n| is_unary(n) || binds(n)) || binds(tokens.end) || is_selected;
+        if is_tight && precedence < MEMBER {
+            format!("({text})")
+        } else {
+            text
+        }
     }
 }
 

@@ -238,6 +238,9 @@ impl<'a> Driver<'a> {
             // If a match condition is false, the API server ignores the errors of other match conditions and evaluates
             // no validation.
             if outcome.value.as_bool() == Some(false) {
+                let mut outcome = outcome;
+                // Such a comparison may be the reason why the condition is false.
+                analysis.add_comparisons(n, &mut outcome);
                 return;
             }
             reached.push((n, outcome));
@@ -387,18 +390,25 @@ impl KindAnalysis {
         *self.is_false.entry(n).or_insert(true) &= is_false;
     }
 
-    fn add(&mut self, n: usize, outcome: Interpretation) {
+    /// Records the comparisons of incomparable types.
+    fn add_comparisons(&mut self, n: usize, outcome: &mut Interpretation) {
+        let incomparable = std::mem::take(&mut outcome.incomparable).into_iter();
+        if !outcome.gave_up {
+            self.incomparable
+                .extend(incomparable.map(|(id, why)| (n, id, why)));
+        }
+        let comparable = std::mem::take(&mut outcome.comparable).into_iter();
+        self.comparable.extend(comparable.map(|id| (n, id)));
+    }
+
+    fn add(&mut self, n: usize, mut outcome: Interpretation) {
+        self.add_comparisons(n, &mut outcome);
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));
         if !outcome.gave_up {
-            let incomparable = outcome.incomparable.into_iter();
-            self.incomparable
-                .extend(incomparable.map(|(id, why)| (n, id, why)));
             let non_optional = outcome.non_optional.into_iter();
             self.non_optional.extend(non_optional.map(|id| (n, id)));
         }
-        self.comparable
-            .extend(outcome.comparable.into_iter().map(|id| (n, id)));
         let maybe_optional = outcome.maybe_optional.into_iter();
         self.maybe_optional.extend(maybe_optional.map(|id| (n, id)));
         let absent = outcome.absent.into_iter();

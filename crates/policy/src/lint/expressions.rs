@@ -284,6 +284,19 @@ impl Search<'_> {
                     let all = Operations::NAMES.join(", ");
                     (format!("`{path}` is one of {all}"), intended)
                 }
+                // The names of subresources are in lower case.
+                "request.subResource" | "request.requestSubResource"
+                    if text.chars().any(char::is_uppercase) =>
+                {
+                    let lower = text.to_lowercase();
+                    let mut served = self.mapper.resources.iter();
+                    let is_served = served.any(|served| {
+                        let sub = served.gvr.resource.split_once('/');
+                        sub.is_some_and(|(_, sub)| sub == lower)
+                    });
+                    let message = format!("no subresource is named `{text}`");
+                    (message, is_served.then_some(lower))
+                }
                 "object.kind"
                 | "oldObject.kind"
                 | "request.kind.kind"

@@ -58,7 +58,12 @@ fn shortened(value: &str) -> &str {
 /// Joins the values of a rule's list for a message.
 fn joined(values: &[String]) -> String {
     let shown = values.iter().take(MAX_SHOWN);
-    let shown: Vec<_> = shown.map(|value| shortened(value)).collect();
+    // The core group is empty.
+    let shown = shown.map(|value| match shortened(value) {
+        "" if values.len() > 1 => "\"\"",
+        value => value,
+    });
+    let shown: Vec<_> = shown.collect();
     match values.len().checked_sub(MAX_SHOWN) {
         Some(n_left @ 1..) => format!("{},… ({n_left} more)", shown.join(",")),
         _ => shown.join(","),
@@ -142,10 +147,13 @@ fn differ_in_domain(group: &str, other: &str) -> bool {
     matches!(parts, [Some((own, _)), Some((others, _))] if own == others)
 }
 
-/// Returns true if the rule has only one group, and this group or a group with a similar name serves a resource `name`.
-/// For a subresource, the main resource is sufficient.
+/// Returns true if the rule has only one possible group, and this group or a group with a similar name serves a resource
+/// `name`. For a subresource, the main resource is sufficient.
 fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
-    let [group] = groups else {
+    let is_served = |group: &String| mapper.resources.iter().any(|it| it.gvr.group == *group);
+    let possible = groups.iter().filter(|it| it.contains('.') || is_served(it));
+    let possible: Vec<&String> = possible.collect();
+    let [group] = *possible else {
         return false;
     };
     let main = |name: &str| name.split('/').next().map(str::to_owned);
@@ -248,6 +256,9 @@ fn suggestion(
             .iter()
             .filter(|r| !r.gvr.resource.contains('/'))
     };
+    if let Some(subresource) = subresource(groups, name, mapper) {
+        return Some((None, subresource));
+    }
     candidates()
         .find(|r| is_spelling_variant(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
         .map(|r| (None, r.gvr.resource.clone()))
@@ -264,8 +275,27 @@ fn suggestion(
                         versions,
                     )
                 })
+                .or_else(|| resources().find(|r| is_same(r) && name.contains('/')))
                 .or_else(|| candidates().find(|r| is_spelling_variant(r)))?;
             let gvk = Gvk::new(served.gvr.group.clone(), served.gvr.version.clone(), "");
             Some((Some(gvk.api_version()), served.gvr.resource.clone()))
         })
+}
+
+/// Returns the subresource in `groups` that `name` denotes with another separator, as in `deployments.scale`, or with the
+/// singular or the kind of the resource, as in `pod/exec`.
+fn subresource(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
+    let (main, sub) = name.split_once(['/', '.', '-', ':'])?;
+    let mut resources = mapper.resources.iter();
+    let main = resources.find(|served| {
+        let names = [&served.gvr.resource, &served.gvk.kind, &served.singular];
+        let mut names = names.into_iter();
+        let is_named = names.any(|known| known.eq_ignore_ascii_case(main));
+        groups.contains(&served.gvr.group) && !served.gvr.resource.contains('/') && is_named
+    })?;
+    let meant = format!("{}/{sub}", main.gvr.resource);
+    let mut resources = mapper.resources.iter();
+    let is_served =
+        resources.any(|served| served.gvr.resource == meant && served.gvr.group == main.gvr.group);
+    (is_served && meant != name).then_some(meant)
 }

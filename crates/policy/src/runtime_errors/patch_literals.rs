@@ -59,6 +59,16 @@ pub(super) fn mistakes(ast: &Ast, role: Role, types: &MatchedTypes) -> Vec<Liter
     mistakes
 }
 
+/// Returns the operation of a JSON patch that an unknown operation probably means.
+fn intended_operation(op: &str) -> Option<&'static str> {
+    match op.to_lowercase().as_str() {
+        "append" | "insert" | "create" | "set" | "push" => Some("add"),
+        "delete" | "unset" => Some("remove"),
+        "update" | "change" => Some("replace"),
+        _ => nearest(op, OPERATIONS.into_iter()),
+    }
+}
+
 fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Vec<LiteralMistake> {
     let field = |name: &str| fields.iter().find(|field| *field.field == *name);
     let text = |name: &str| Some((field(name)?.value, literal_text(ast, field(name)?.value)?));
@@ -74,7 +84,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     let op = text("op");
     if let Some((node, op)) = op {
         if !OPERATIONS.contains(&op) {
-            let fix = match nearest(op, OPERATIONS.into_iter()) {
+            let fix = match intended_operation(op) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "the operations are `add`, `remove`, `replace`, `copy`, `move` and `test`"
                     .to_owned(),

@@ -89,7 +89,11 @@ fn key(finding: &Finding) -> Key {
     // The messages of these rules depend on the whole policy, so a fix elsewhere changes them.
     let is_of_whole = matches!(
         finding.rule,
-        Rule::Lockout | Rule::CostNearLimit | Rule::CostLimit | Rule::NotChecked
+        Rule::Lockout
+            | Rule::CostNearLimit
+            | Rule::CostLimit
+            | Rule::NotChecked
+            | Rule::ParamKindNotFound
     );
     let message = match finding.message.split_once(": ") {
         _ if is_of_whole => String::new(),

@@ -1,8 +1,10 @@
 //! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
 
+mod characters;
 mod operands;
 mod sequences;
 mod sql;
+mod words;
 
 use std::ops::Range;
 
@@ -26,8 +28,15 @@ const MAX_NODES: usize = 100_000;
 /// of the expression, and the operator at the location can be corrected. The operator is then corrected first, because
 /// the parser stops there.
 pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<Proposal> {
-    let proposal = proposal(role, text)?;
     let at = SourceMap::new(text).byte(location);
+    let of_place = at.filter(|_| !is_prose(role, text)).and_then(|at| {
+        let of_character = characters::unexpected(text, at);
+        of_character.or_else(|| words::namespace(&TokenText::new(text), at))
+    });
+    if of_place.is_some() {
+        return of_place;
+    }
+    let proposal = proposal(role, text)?;
     let is_later = proposal.edit.as_ref().zip(at);
     let is_later = is_later.is_some_and(|((bytes, _), at)| bytes.start > at);
     let correction = || advice::operator_correction(text, location);
@@ -76,7 +85,14 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         .or_else(|| sql::like(&source))
         .or_else(|| sql::between(&source))
         .or_else(|| bitwise(&source))
+        .or_else(|| words::xor(&source))
+        .or_else(|| words::shell_test(&source))
+        .or_else(|| words::quantifier(&source))
+        .or_else(|| words::formatted_string(&source))
+        .or_else(|| words::index_of_all(&source))
+        .or_else(|| words::python_lambda(&source))
         .or_else(|| not_in(&source))
+        .or_else(|| sql::in_list(&source))
         .or_else(|| not(&source))
         .or_else(|| pattern(&source))
         .or_else(|| optional_key(&source))
@@ -100,14 +116,13 @@ fn positions(source: &TokenText<'_>, word: &str) -> Vec<usize> {
 
 /// Replaces `a not in b` by `!(a in b)`.
 fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
-    let is_not = |n: &usize| source.kind(n + 1) == Some(Kind::In) && *n > 0;
-    let not = positions(source, "not").into_iter().find(is_not)?;
+    let operator = words::not_in_operator(source)?;
     let (left, right) = (
-        source.left(not, RELATION)?,
-        source.right(not + 2, RELATION)?,
+        source.left(operator.start, RELATION)?,
+        source.right(operator.end, RELATION)?,
     );
     // The lexer reads the operators of other languages as names.
-    let is_operator = |n: usize| matches!(source.word(n), Some("and" | "or" | "not"));
+    let is_operator = |n: usize| source.word(n) == Some("not");
     if left.clone().any(is_operator) || right.clone().any(is_operator) {
         return None;
     }
@@ -252,11 +267,19 @@ fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
             .get(blank..blank + 2)
             .filter(|it| matches!(*it, "=>" | "->"))?;
         let start = source.bytes(&(open + 1..open + 2))?.start;
-        let (text, bytes) = (
-            format!("{},", source.word(name)?),
-            start..after + blank + arrow.len(),
-        );
-        let mut proposal = Proposal::edit(bytes, text);
+        let end = after + blank + arrow.len();
+        // The macro has another name in JavaScript.
+        let function = open.checked_sub(1).and_then(|n| Some((n, source.word(n)?)));
+        if let Some((n, function)) = function
+            && let "some" | "every" | "any" = function
+        {
+            let meant = if function == "every" { "all" } else { "exists" };
+            let text = format!("{meant}({},", source.word(name)?);
+            let bytes = source.bytes(&(n..n + 1))?.start..end;
+            return Some(Proposal::edit(bytes, text));
+        }
+        let text = format!("{},", source.word(name)?);
+        let mut proposal = Proposal::edit(start..end, text);
         proposal.help = format!(
             "write `{},` for the variable of the macro",
             source.word(name)?
@@ -265,17 +288,24 @@ fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Returns `a.?b.?c` for the source of `a?.b.c`. Without `?.`, only the last selection becomes optional.
+/// Returns `a.?b.?c` for the source of `a.b?.c`: `?.` of other languages tests the value before it, and `.?` tests the
+/// field after it. Without `?.`, only the last selection becomes optional.
 fn optional_text(chain: &str) -> Option<String> {
-    if chain.contains("?.") {
-        return Some(chain.replace("?.", ".?"));
+    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if let Some((tested, _)) = chain.split_once("?.") {
+        let text = chain.replace("?.", ".?");
+        return Some(match tested.rsplit_once('.') {
+            Some((before, last)) if is_name(last) && !before.ends_with(')') => {
+                text.replacen(&format!("{before}.{last}"), &format!("{before}.?{last}"), 1)
+            }
+            _ => text,
+        });
     }
     if chain.contains(".?") {
         return Some(chain.to_owned());
     }
     let (before, last) = chain.rsplit_once('.')?;
-    let is_name = last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    is_name.then(|| format!("{before}.?{last}"))
+    is_name(last).then(|| format!("{before}.?{last}"))
 }
 
 /// Replaces `a?.b` and `a ?? b`.
@@ -374,10 +404,17 @@ fn in_braces(source: &TokenText<'_>, part: Range<usize>) -> Option<Range<usize>>
 
 /// Replaces `is null` and `is None` by `== null`, and `is not null` by `!= null`.
 fn null_test(source: &TokenText<'_>) -> Option<Proposal> {
-    let is = positions(source, "is").into_iter().find(|n| *n > 0)?;
-    let has_not = source.word(is + 1) == Some("not");
+    let is_word = |n: usize, word: &str| {
+        let own = source.word(n);
+        own.is_some_and(|own| own.eq_ignore_ascii_case(word))
+    };
+    let is = (1..source.len()).find(|n| is_word(*n, "is") && source.receiver(*n).is_some())?;
+    let has_not = is_word(is + 1, "not");
     let value = is + 1 + usize::from(has_not);
-    let is_null = matches!(source.word(value)?, "null" | "None" | "nil" | "NULL");
+    let is_null = matches!(
+        source.word(value)?,
+        "null" | "None" | "nil" | "NULL" | "Null"
+    );
     let operator = if has_not { "!=" } else { "==" };
     let bytes = source.bytes(&(is..value + 1))?;
     is_null.then(|| Proposal::edit(bytes, format!("{operator} null")))

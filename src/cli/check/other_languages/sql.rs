@@ -1,5 +1,6 @@
 //! Proposes CEL for operators of SQL.
 
+use crate::cel::syntax::token::Kind;
 use crate::cli::check::rewrite::Proposal;
 use crate::cli::check::rewrite::string_content;
 use crate::cli::check::tokens::{AND, RELATION, TokenText};
@@ -10,6 +11,19 @@ fn keyword(source: &TokenText<'_>, name: &str) -> Option<usize> {
         let word = source.word(*n).unwrap_or_default();
         word.eq_ignore_ascii_case(name) && source.receiver(*n).is_some()
     })
+}
+
+/// Replaces `a IN ('b', 'c')` by `a in ['b', 'c']`.
+pub(super) fn in_list(source: &TokenText<'_>) -> Option<Proposal> {
+    let n = keyword(source, "in").filter(|n| source.kind(*n) == Some(Kind::Ident))?;
+    let open = n + 1;
+    if source.kind(open)? != Kind::OpenParen {
+        return Some(Proposal::edit(source.bytes(&(n..n + 1))?, "in".to_owned()));
+    }
+    let close = source.close(open)?;
+    let items = source.source(&(open + 1..close))?;
+    let bytes = source.bytes(&(n..close + 1))?;
+    Some(Proposal::edit(bytes, format!("in [{items}]")))
 }
 
 /// Replaces `a LIKE 'b%'` by `a.startsWith('b')`.

@@ -163,6 +163,9 @@ pub(super) fn conversion(
     let ([quantity], name) = (args, n.checked_sub(1)?) else {
         return None;
     };
+    if function == "duration" && matches!(quantity, Type::Int | Type::Uint) {
+        return duration_of_number(source, n);
+    }
     let close = source.close(n).filter(|_| is_quantity(quantity))?;
     let text = source.receiver_text(&(n + 1..close))?;
     match function {
@@ -179,6 +182,21 @@ pub(super) fn conversion(
         ))),
         _ => None,
     }
+}
+
+/// Proposes the conversion of a number of seconds, which `duration()` does not accept. `n` is the parenthesis of the call.
+fn duration_of_number(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let number = n + 1..source.close(n)?;
+    let text = source.source(&number)?;
+    let last = number.end.checked_sub(1).and_then(|n| source.word(n))?;
+    let new = format!("string({text}) + 's'");
+    Some(if last.ends_with("Seconds") {
+        Proposal::edit(source.bytes(&number)?, new)
+    } else {
+        Proposal::hint(format!(
+            "duration() converts a string with a unit: write `duration({new})` for seconds"
+        ))
+    })
 }
 
 /// Proposes `check.allowed()` for `check == true`, and `!check.allowed()` for `check == false`.

@@ -5,7 +5,9 @@
 //! one possible result.
 
 mod calls;
+mod functions;
 mod literals;
+mod relations;
 mod selection;
 mod sizes;
 mod times;
@@ -14,7 +16,9 @@ mod undeclared;
 use std::ops::Range;
 
 use self::calls::{MemberCall, alternatives, call, conversion, decision, has_name, item_of_list};
+use self::functions::global_call;
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
+use self::relations::{chained, quantity_of_variable};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
 use self::sizes::{path, size_of_collection};
 use self::times::{seconds, time_difference, time_sum};
@@ -122,7 +126,7 @@ pub(super) fn proposal(
             selection(context, &source, n, operand)
         }
         Some(DiagnosticKind::UndefinedField(undefined)) => {
-            undefined_field(&source, n, &undefined.name)
+            undefined_field(context, &source, n, &undefined.name)
         }
         Some(DiagnosticKind::UnresolvedType { name }) if name.ends_with(".Decision") => {
             decision_method(&source, n)
@@ -148,6 +152,11 @@ pub(super) fn proposal(
             .or_else(|| incomparable(&source, n, message)),
         _ => None,
     }
+}
+
+/// Returns a hint about the index of any item, such as `[*]` of `JSONPath`. `open` is the bracket.
+pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
+    functions::any_index(source, open)
 }
 
 /// Returns a hint with the declared fields of a value. `None` if there are none, or too many.
@@ -192,7 +201,8 @@ fn overload(
     if source.kind(n)? == Kind::OpenParen {
         return match MemberCall::new(source, n) {
             Some(member) => call(&member, function, args),
-            None => conversion(source, n, function, args),
+            None => conversion(source, n, function, args)
+                .or_else(|| global_call(context, source, n, function)),
         };
     }
     match (function, args) {
@@ -216,6 +226,8 @@ fn overload(
         }
         (_, [left, right]) => size_of_collection(context, source, n)
             .or_else(|| negated(source, n, (left, right)))
+            .or_else(|| chained(source, n, (left, right)))
+            .or_else(|| quantity_of_variable(context, source, n, (left, right)))
             .or_else(|| operator(source, n, function, (left, right))),
         _ => None,
     }
@@ -226,10 +238,7 @@ fn condition(source: &TokenText<'_>, tokens: &Range<usize>, type_: &Type) -> Opt
     let text = source.source(tokens)?;
     let is_chain = source.is_chain(tokens);
     if is_decision(type_) && is_chain {
-        return Some(Proposal::edit(
-            source.bytes(tokens)?,
-            format!("{text}.allowed()"),
-        ));
+        return Some(appended(source.bytes(tokens)?, text, ".allowed()"));
     }
     let last = tokens.end.checked_sub(1)?;
     let is_select = last
@@ -450,6 +459,13 @@ fn arithmetic(
             time_difference(source, (left, left_type), (right, right_type))
         }
         ("@in", Type::String | Type::Dyn, Type::String) => in_string(source, left, right),
+        ("@in", Type::List(_), Type::List(_)) => {
+            let (list, others) = (source.receiver_text(left)?, source.source(right)?);
+            Some(Proposal::hint(format!(
+                "write `{list}.exists(x, x in {others})` if one item is enough, or `{list}.all(x, x in {others})` if each \
+                 item must be in the list"
+            )))
+        }
         ("_%_", Type::String, _) => {
             let values = source.source(right)?;
             let values = values
@@ -750,9 +766,21 @@ fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> O
         Role::Validation | Role::MatchCondition
             if actual.ends_with(".Decision") && source.is_chain(&whole) =>
         {
-            Some(Proposal::edit(bytes, format!("{text}.allowed()")))
+            Some(appended(bytes, text, ".allowed()"))
         }
         _ => None,
+    }
+}
+
+/// Proposes to append the call `call` to the expression `text`, which a hint does not quote if it is long.
+fn appended(bytes: Range<usize>, text: &str, call: &str) -> Proposal {
+    let proposal = Proposal::edit(bytes, format!("{text}{call}"));
+    if text.len() + call.len() <= MAX_SHOWN {
+        return proposal;
+    }
+    Proposal {
+        help: format!("append `{call}`"),
+        ..proposal
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::sizes::is_length;
+use super::sizes::{is_length, path};
 use super::{Context, MAX_SHOWN, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
@@ -23,7 +23,7 @@ pub(super) fn selection(
     if *operand == Type::Null {
         return null_variable(context, source, &receiver, root);
     }
-    if let Some(proposal) = length(source, n).or_else(|| label_key(source, n)) {
+    if let Some(proposal) = length(source, n).or_else(|| label_key(context, source, n)) {
         return Some(proposal);
     }
     let field = source.word(n + 1)?;
@@ -91,10 +91,25 @@ pub(super) fn range_of_macro(source: &TokenText<'_>, n: usize, range: &Type) -> 
 }
 
 /// Proposes `labels['a.b/c']` for `labels.a.b/c`. `n` is a token of the key.
-pub(super) fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+pub(super) fn label_key(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+) -> Option<Proposal> {
     let is_map = |at: usize| {
         let is_field = at > 0 && source.kind(at - 1) == Some(Kind::Dot);
-        is_field && matches!(source.word(at), Some("labels" | "annotations"))
+        let is_quantities = || {
+            let chain = source.receiver(at + 1)?;
+            Some((context.is_collection)(&path(source, &chain)?))
+        };
+        is_field
+            && match source.word(at) {
+                Some("labels" | "annotations" | "matchLabels" | "nodeSelector") => true,
+                Some(
+                    "hard" | "used" | "limits" | "requests" | "capacity" | "allocatable" | "data",
+                ) => is_quantities() == Some(true),
+                _ => false,
+            }
     };
     let is_part = |at: usize| {
         matches!(
@@ -105,7 +120,8 @@ pub(super) fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let start = (0..n)
         .rev()
         .take_while(|at| is_part(*at))
-        .find(|at| is_map(*at))?
+        .filter(|at| is_map(*at))
+        .last()?
         + 1;
     let mut end = start;
     while is_part(end) && source.is_adjacent(end - 1) {
@@ -118,7 +134,7 @@ pub(super) fn label_key(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
         .and_then(|dot| source.receiver(dot))
         .and_then(|map| map.start.checked_sub(2))
         .is_some_and(|at| source.word(at) == Some("has"));
-    let is_key = key.contains('.') && !key.ends_with(['.', '/', '-']);
+    let is_key = key.contains(['.', '-']) && !key.ends_with(['.', '/', '-']);
     // A call cannot be part of a key.
     let is_call = source.kind(end) == Some(Kind::OpenParen);
     (is_key && !is_test && !is_call).then(|| {
@@ -180,8 +196,40 @@ fn reads_variable(source: &TokenText<'_>, name: &str) -> bool {
     })
 }
 
+/// Proposes the valid name for a variable whose name contains dashes, such as `variables.max-size`. `n` is the dot before the
+/// name.
+pub(super) fn dashed_variable(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+) -> Option<Proposal> {
+    (source.kind(n)? == Kind::Dot && source.word(n.checked_sub(1)?)? == "variables")
+        .then_some(())?;
+    let mut end = n + 2;
+    while source.kind(end) == Some(Kind::Minus)
+        && source.is_adjacent(end - 1)
+        && source.is_adjacent(end)
+    {
+        end += 2;
+    }
+    let name = source.source(&(n + 1..end)).filter(|it| it.contains('-'))?;
+    let valid = name.replace('-', "_");
+    let mut variables = context.policy.variables.iter();
+    let is_declared = variables.any(|it| it.name == name || it.name == valid);
+    let bytes = source.bytes(&(n + 1..end))?;
+    is_declared.then(|| Proposal::edit(bytes, valid))
+}
+
 /// Proposes the correct path for an undefined field of `request`. `n` is the dot.
-pub(super) fn undefined_field(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
+pub(super) fn undefined_field(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    name: &str,
+) -> Option<Proposal> {
+    if let Some(proposal) = dashed_variable(context, source, n) {
+        return Some(proposal);
+    }
     let receiver = source.receiver(n)?;
     let whole = receiver.start..n + 2;
     let replace = |text: &str| Some(Proposal::edit(source.bytes(&whole)?, text.to_owned()));

@@ -85,6 +85,11 @@ fn path_within(source: &TokenText<'_>, chain: &Range<usize>, n_macros: usize) ->
     Some(path)
 }
 
+/// Returns true if a macro around the token `n` declares `variable`.
+pub(super) fn is_variable_of_macro(source: &TokenText<'_>, n: usize, variable: &str) -> bool {
+    range_of_variable(source, n, variable).is_some()
+}
+
 /// Returns the list of the innermost macro around the token `n` that declares `variable`.
 fn range_of_variable(source: &TokenText<'_>, n: usize, variable: &str) -> Option<Range<usize>> {
     (0..n).rev().find_map(|open| {

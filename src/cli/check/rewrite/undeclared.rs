@@ -1,6 +1,7 @@
 //! Proposes replacements for names and functions that are not declared.
 
-use super::selection::label_key;
+use super::functions::{any_index, call_of, global_call, keys, values, without_variable};
+use super::selection::{dashed_variable, label_key};
 use super::{Context, MemberCall, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
@@ -21,13 +22,19 @@ pub(super) fn undeclared(
         n
     };
     if source.kind(n)? == Kind::OpenParen {
-        return function(source, n, name);
+        return function(context, source, n, name);
     }
-    if let Some(proposal) = label_key(source, n)
-        .or_else(|| module_function(source, n))
+    if let Some(proposal) = label_key(context, source, n)
+        .or_else(|| module_function(context, source, n))
+        .or_else(|| parameters(context, source, n))
         .or_else(|| object_of_other_engines(source, n))
+        .or_else(|| leading_dot(source, n, name))
+        .or_else(|| dashed_variable(context, source, n.checked_sub(3)?))
     {
         return Some(proposal);
+    }
+    if name == "_" && source.kind(n.checked_sub(1)?)? == Kind::OpenBracket {
+        return any_index(source, n - 1);
     }
     let bytes = source.bytes(&(n..n + 1))?;
     let is_brace = source.kind(n + 1) == Some(Kind::OpenBrace);
@@ -41,7 +48,27 @@ pub(super) fn undeclared(
     if context.role != Role::MatchCondition && variables.any(|variable| variable.name == name) {
         return Some(Proposal::edit(bytes, format!("variables.{name}")));
     }
+    let is_selected = source.kind(n + 1) == Some(Kind::Dot);
+    // `Object` is the type of an object in mutations.
+    if name == "newObject" || name == "Object" && is_selected {
+        return Some(Proposal::edit(bytes, "object".to_owned()));
+    }
     if let Some(path) = unqualified(name) {
+        return Some(Proposal::edit(bytes, path.to_owned()));
+    }
+    if name == "user" {
+        let field = source.word(n + 2).filter(|_| is_selected);
+        let path = match field {
+            Some("username" | "groups" | "uid" | "extra") => "request.userInfo",
+            Some("name") => {
+                let bytes = source.bytes(&(n..n + 3))?;
+                return Some(Proposal::edit(
+                    bytes,
+                    "request.userInfo.username".to_owned(),
+                ));
+            }
+            _ => "request.userInfo.username",
+        };
         return Some(Proposal::edit(bytes, path.to_owned()));
     }
     let is_known = suggestion::only_reference(name).is_some()
@@ -53,7 +80,12 @@ pub(super) fn undeclared(
 }
 
 /// Proposes a replacement for the call of an undeclared function. `n` is the parenthesis.
-fn function(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
+fn function(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    n: usize,
+    name: &str,
+) -> Option<Proposal> {
     if let Some(proposal) = negation(source, n, name) {
         return Some(proposal);
     }
@@ -64,7 +96,9 @@ fn function(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
         _ => None,
     };
     let Some(call) = MemberCall::new(source, n) else {
-        if let Some(proposal) = macro_of_list(source, n, name).or_else(|| pattern(source, n, name))
+        if let Some(proposal) = macro_of_list(source, n, name)
+            .or_else(|| pattern(source, n, name))
+            .or_else(|| global_call(context, source, n, name))
         {
             return Some(proposal);
         }
@@ -72,7 +106,30 @@ fn function(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
         return conversion.map(|conversion| Proposal::edit(bytes, conversion.to_owned()));
     };
     let receiver = source.source(&call.receiver)?;
+    if matches!(receiver, "Object" | "strings" | "fmt") {
+        return module_function(context, source, call.receiver.start);
+    }
+    if let Some(proposal) = without_variable(context, source, &call, name) {
+        return Some(proposal);
+    }
     match name {
+        "keys" if call.args.is_empty() => keys(source, &call.receiver, &call.whole),
+        "values" if call.args.is_empty() => values(source, &call.receiver, &call.whole),
+        // `object.get(map, key, value)` of Rego.
+        "get" if receiver == "object" => {
+            let args = source.arguments(n)?;
+            let [map, key, value] = args.as_slice() else {
+                return None;
+            };
+            (source.kind(key.start)? == Kind::String).then_some(())?;
+            let text = format!(
+                "{}[?{}].orValue({})",
+                source.receiver_text(map)?,
+                source.source(key)?,
+                source.source(value)?
+            );
+            call.replace(text, UNARY)
+        }
         "containsKey" | "hasKey" | "has_key" | "hasOwnProperty" | "has" => call.as_in(),
         "isIn" | "isin" => {
             let list = source.source(&call.args)?;
@@ -158,10 +215,31 @@ fn pattern(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
 
 /// Proposes the member function for a function of a module of another language, such as `a.startsWith('b')` for
 /// `strings.HasPrefix(a, 'b')`. `n` is the name of the module.
-fn module_function(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+fn module_function(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let (dot, name, open) = (n + 1, n + 2, n + 3);
     let is_call = source.kind(dot)? == Kind::Dot && source.kind(open)? == Kind::OpenParen;
     let close = source.close(open).filter(|_| is_call)?;
+    if matches!(source.word(n)?, "Object" | "strings" | "fmt" | "_") {
+        let args = source.arguments(open)?;
+        let call = call_of(
+            context,
+            source,
+            source.word(name)?,
+            (&args, &(n..close + 1)),
+        );
+        if call.is_some() {
+            return call;
+        }
+    }
+    if matches!(
+        (source.word(n)?, source.word(name)?),
+        (
+            "Date" | "datetime" | "time",
+            "now" | "now_ns" | "Now" | "utcnow"
+        )
+    ) {
+        return Some(Proposal::hint("expressions cannot read the current time"));
+    }
     let first = source.right(open + 1, 0)?;
     let second = match source.kind(first.end)? {
         Kind::Comma => Some(source.right(first.end + 1, 0)?),
@@ -203,6 +281,46 @@ fn module_function(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
         ("base64", ..) => Some(Proposal::hint("expressions cannot encode or decode base64")),
         _ => None,
     }
+}
+
+/// Proposes `object.spec` for the path `.spec` of `JSONPath` and jq. `n` is the dot or the name after it.
+fn leading_dot(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
+    let field = name.strip_prefix('.')?;
+    let dot = if source.kind(n)? == Kind::Dot {
+        n
+    } else {
+        n.checked_sub(1)?
+    };
+    (source.kind(dot)? == Kind::Dot && source.word(dot + 1)? == field).then_some(())?;
+    let bytes = source.bytes(&(dot..dot + 2))?;
+    Some(Proposal::edit(bytes, format!("object.{field}")))
+}
+
+/// Proposes `params` for `input.parameters` of Gatekeeper. The parameters of a constraint are its `spec.parameters`. `n` is the
+/// variable.
+fn parameters(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let (start, end) = match source.word(n)? {
+        "input" if source.word(n + 2) == Some("parameters") => (n, n + 3),
+        "parameters" if source.kind(n + 1) == Some(Kind::Dot) => (n, n + 1),
+        _ => return None,
+    };
+    if context.policy.param_kind.is_none() {
+        return Some(Proposal::hint(
+            "write `params`, the param object of the binding, which requires a paramKind in the spec",
+        ));
+    }
+    let field = source
+        .word(end + 1)
+        .filter(|_| source.kind(end) == Some(Kind::Dot))?;
+    let bytes = source.bytes(&(start..end))?;
+    let mut paths = ["params", "params.spec", "params.spec.parameters"].into_iter();
+    let meant = paths.find(|path| (context.is_declared)(&format!("{path}.{field}")));
+    Some(match meant {
+        Some(meant) => Proposal::edit(bytes, meant.to_owned()),
+        None => Proposal::hint(format!(
+            "write `params` and the path in the param object, such as `params.spec.{field}`"
+        )),
+    })
 }
 
 /// Proposes `object` for the variable of another policy engine that contains the object, such as `self` of the rules of a
@@ -267,6 +385,9 @@ fn unqualified(name: &str) -> Option<&'static str> {
         "username" => "request.userInfo.username",
         "operation" => "request.operation",
         "dryRun" => "request.dryRun",
+        "groups" => "request.userInfo.groups",
+        "labels" => "object.metadata.labels",
+        "annotations" => "object.metadata.annotations",
         "subResource" => "request.subResource",
         "metadata" => "object.metadata",
         "spec" => "object.spec",

@@ -8,7 +8,7 @@ use goyaml::Node;
 use super::Violations;
 use super::syntax::{Form, is_placeholder, is_template};
 use super::table::{Constraint, Row};
-use crate::cli::check::suggestion::{nearest, nearest_only};
+use crate::cli::check::suggestion::{completed, nearest, nearest_only};
 use crate::policy::rule::Rule;
 
 /// The fields that are structs in Go, and are therefore present even if a document omits them.
@@ -201,7 +201,10 @@ fn is_empty(node: Option<&Node>) -> bool {
 }
 
 /// Values of other policy engines, each with the value of a validationAction.
-const SYNONYMS: [(&str, &str); 10] = [
+const SYNONYMS: [(&str, &str); 13] = [
+    ("ALL", "*"),
+    ("ANY", "*"),
+    ("PATCH", "UPDATE"),
     ("Apply", "ApplyConfiguration"),
     ("ServerSideApply", "ApplyConfiguration"),
     ("Enforce", "Deny"),
@@ -252,6 +255,7 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
     let synonyms = SYNONYMS.iter().filter(|(_, meant)| allowed.contains(meant));
     let mut synonyms = synonyms.filter(|(synonym, _)| synonym.eq_ignore_ascii_case(text));
     let synonym = synonyms.next().map(|(_, meant)| *meant);
+    let synonym = synonym.or_else(|| completed(text, 2 * text.len(), allowed.iter().copied()));
     let meant = nearest(text, allowed.iter().copied()).or(synonym);
     let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
     violations.add(Rule::InvalidValue, spot.field_ref, message, advice);

@@ -1,10 +1,12 @@
+mod idioms;
+
 use super::literals::type_name;
 use crate::cli::check::finding::Severity;
 use crate::cli::check::tokens::TokenText;
 use crate::cli::check::{Options, run};
 
 /// Returns the expression after the first fix of the check, or the hint of the first finding without a fix.
-fn corrected(operations: &str, role: &str, text: &str) -> String {
+pub(super) fn corrected(operations: &str, role: &str, text: &str) -> String {
     let manifest = format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\n\
          metadata: {{name: a}}\nspec:\n  matchConstraints:\n    resourceRules:\n    \
@@ -97,8 +99,8 @@ fn idioms_of_other_languages_are_corrected() {
             "convert the strings: `timestamp(object.metadata.name) - timestamp(object.metadata.namespace)` if they are times, `int(object.metadata.name) - int(object.metadata.namespace)` if they are numbers, `quantity(object.metadata.name).sub(quantity(object.metadata.namespace))` if they are quantities; with failurePolicy Fail, a request for which the expression fails is denied",
         ),
         (
-            "timestamp(object.metadata.name) - object.metadata.namespace < duration('5m')",
-            "convert the string: `timestamp(object.metadata.name) - timestamp(object.metadata.namespace)` if it is a time, `timestamp(object.metadata.name) - duration(object.metadata.namespace)` if it is a duration; with failurePolicy Fail, a request for which the expression fails is denied",
+            "timestamp('2026-01-01T00:00:00Z') - object.metadata.namespace < duration('5m')",
+            "convert the string: `timestamp('2026-01-01T00:00:00Z') - timestamp(object.metadata.namespace)` if it is a time, `timestamp('2026-01-01T00:00:00Z') - duration(object.metadata.namespace)` if it is a duration; with failurePolicy Fail, a request for which the expression fails is denied",
         ),
         (
             "request.userInfo.groups == 'admins'",
@@ -339,7 +341,7 @@ fn expressions_of_other_languages_are_corrected() {
         ),
         (
             "object.spec?.replicas ?? 1 < 5",
-            "object.spec.?replicas.orValue(1) < 5",
+            "object.?spec.?replicas.orValue(1) < 5",
         ),
         (
             "object.spec.replicas in (1, 2)",
@@ -577,7 +579,7 @@ fn ambiguous_expressions_have_hints_only() {
         (
             "[CREATE]",
             "object.spec?.replicas < 5",
-            "write `object.spec.?replicas.orValue(...)`",
+            "write `object.?spec.?replicas.orValue(...)`",
         ),
         ("[CREATE, DELETE]", "object.metadata.name != 'a'", "null"),
         // The renamed expression would compare a variable with itself.
