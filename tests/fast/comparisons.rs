@@ -17,6 +17,8 @@ const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
 const POLICIES: (&str, &str, &str) = ("networking.k8s.io", "v1", "networkpolicies");
 
+const REQUESTS: (&str, &str, &str) = ("certificates.k8s.io", "v1", "certificatesigningrequests");
+
 /// Returns the findings of the tested rules for `manifest`. Each has the severity, and the message with the help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
@@ -146,8 +148,6 @@ fn impossible_enumeration_values_are_reported() {
         &["is one of Recreate, RollingUpdate, so this is always true"],
     );
     is_silent(POLICIES, "'Ingress' in object.spec.policyTypes");
-    const REQUESTS: (&str, &str, &str) =
-        ("certificates.k8s.io", "v1", "certificatesigningrequests");
     warns(
         REQUESTS,
         "object.spec.usages.all(u, u in ['client_auth', 'digital signature'])",
