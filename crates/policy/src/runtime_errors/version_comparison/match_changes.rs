@@ -350,7 +350,7 @@ impl LabelValues {
             if all.len() >= MAX_LABELS && !all.contains_key(key) {
                 return;
             }
-            let known = all.entry(key.clone()).or_insert_with(|| {
+            let of_label = all.entry(key.clone()).or_insert_with(|| {
                 if key == NAME_LABEL {
                     vec![Some(NAMESPACE.to_owned())]
                 } else {
@@ -359,8 +359,8 @@ impl LabelValues {
             });
             for value in values {
                 let value = Some(value.clone());
-                if known.len() < MAX_VALUES && !known.contains(&value) {
-                    known.push(value);
+                if of_label.len() < MAX_VALUES && !of_label.contains(&value) {
+                    of_label.push(value);
                 }
             }
         };
