@@ -717,7 +717,11 @@ fn diff_groups_changes_by_cause() {
     );
     assert_eq!(
         groups(&text.replace("resources: [deployments]", "resources: [daemonsets]")),
-        [group("Constraints", "", 0, 2, 0)]
+        [
+            group("Constraints", "", 0, 2, 0),
+            // A generated DaemonSet.
+            group("Constraints", "", 1, 0, 0)
+        ]
     );
     assert_eq!(
         groups(&text.replace("!('operators' in request.userInfo.groups)", "'x' == 'y'")),
