@@ -1,7 +1,7 @@
 //! Finds regular expressions that match more strings than intended, or none.
 //!
 //! `matches()` searches the pattern anywhere in the string. If a validation requires a pattern without an anchor, it also
-//! accepts strings that only contain a match.
+//! accepts strings that contain a match in the middle.
 
 use std::collections::HashSet;
 
@@ -289,7 +289,7 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
         && parts.len() > 1
     {
         return finding(
-            format!("`{pattern}` also matches strings that only contain `{start}`"),
+            format!("`{pattern}` also matches strings that contain `{start}` in the middle"),
             format!("to require it at the start, write `^{pattern}`"),
             false,
         );

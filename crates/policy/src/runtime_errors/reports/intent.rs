@@ -237,9 +237,15 @@ pub(super) fn optional_entry(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
         }
         _ => None,
     })?;
-    let is_compared = ast.iter().any(|(call, _)| {
-        matches!(ast.global_call(call), Some(("_==_" | "_!=_", _)))
-            && ast.descendants(call).contains(&id)
+    let has_map = |side: &ExprId| {
+        let mut nodes = ast.descendants(*side).into_iter();
+        nodes.any(|id| matches!(ast.expr(id), Expr::Map(_)))
+    };
+    let is_compared = ast.iter().any(|(call, _)| match ast.global_call(call) {
+        Some(("_==_" | "_!=_", sides)) => {
+            ast.descendants(call).contains(&id) && sides.iter().all(has_map)
+        }
+        _ => false,
     });
     let key = subexpressions::text(ast, key);
     is_compared.then(|| {
