@@ -53,6 +53,27 @@ fn binding_belongs_to_the_policy_of_its_directory() {
 }
 
 #[test]
+fn binding_without_policy_name_binds_only_policies_of_its_directory() {
+    let nameless = binding("").replace("policyName: p, ", "");
+    let (bound, other) = (policy("p", PLAIN), policy("q", PLAIN));
+    let files = [
+        ("a/p.yaml", &*bound),
+        ("a/b.yaml", &binding("")),
+        ("b/q.yaml", &*other),
+        ("b/b.yaml", &*nameless),
+        ("c/q.yaml", &*other),
+    ];
+    let (report, _) = json(&directory("nameless-binding", &files), &[]);
+    let findings = report["findings"].as_array().unwrap().iter();
+    let unbound = findings.filter(|finding| finding["rule"] == "unbound-policy");
+    let unbound: Vec<_> = unbound.map(|it| it["file"].as_str().unwrap()).collect();
+    assert!(
+        matches!(&*unbound, [only] if only.ends_with("c/q.yaml")),
+        "{unbound:?}"
+    );
+}
+
+#[test]
 fn containers_are_not_ignored_if_another_policy_checks_them() {
     let check = |list: &str| {
         format!(

@@ -1,6 +1,7 @@
 //! The report of a check, which is also the documented JSON format of `-o json`.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::path::PathBuf;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
@@ -424,12 +425,14 @@ impl CheckReport {
         for policy in all_policies.iter().copied() {
             let name = policy.value.name.as_deref().unwrap_or_default();
             let has_all = !bound.is_empty() && !is_live || facts.has_bindings;
-            let invalid = &facts.invalid_bindings;
+            // A binding without the name of a policy probably belongs to a policy in the same directory.
+            let is_near = |file: &str| directory(file) == directory(&policy.source.name);
+            let mut invalid = facts.invalid_bindings.iter();
             let may_be_bound = meant_names.contains(name)
                 || bindings
                     .iter()
-                    .any(|it| it.value.spec.policy_name.is_empty())
-                || invalid.iter().any(|it| it.is_none_or(|of| of == name));
+                    .any(|it| it.value.spec.policy_name.is_empty() && is_near(&it.source.name))
+                || invalid.any(|(file, of)| of.map_or_else(|| is_near(file), |of| of == name));
             if has_all && !bound.contains(name) && !may_be_bound {
                 let place = if is_live { "cluster" } else { "input" };
                 let message = format!("no binding in the {place} refers to the policy `{name}`");
@@ -547,8 +550,8 @@ struct BindingFacts<'a> {
     is_live: bool,
     /// The names of policies of the input that could not be decoded, which have findings of their own.
     invalid: BTreeSet<&'a str>,
-    /// The names of the policies that bindings of the input refer to which could not be decoded.
-    invalid_bindings: Vec<Option<&'a str>>,
+    /// The bindings of the input that could not be decoded: the file, and the name of the policy.
+    invalid_bindings: Vec<(&'a str, Option<&'a str>)>,
     /// The names of policies of the cluster that are not in the input.
     other_policies: &'a BTreeSet<String>,
     /// The prefixes and suffixes that Kustomizations add to the names of policies.
@@ -650,14 +653,20 @@ fn is_rejected(kind: ProblemKind) -> bool {
     )
 }
 
-/// Returns the name of the policy of each binding of the kind that could not be decoded.
-fn invalid_bindings<'a>(input: &'a Input, kind: &str) -> Vec<Option<&'a str>> {
+/// Returns the file and the name of the policy of each binding of the kind that could not be decoded.
+fn invalid_bindings<'a>(input: &'a Input, kind: &str) -> Vec<(&'a str, Option<&'a str>)> {
     let invalid = input.invalid.iter().filter(|it| it.kind() == kind);
-    let names = invalid.map(|it| {
-        let spec = it.document.node.get("spec")?;
-        spec.get("policyName")?.as_str()
+    let bindings = invalid.map(|it| {
+        let spec = it.document.node.get("spec");
+        let name = spec.and_then(|spec| spec.get("policyName")?.as_str());
+        (it.source.name.as_str(), name)
     });
-    names.collect()
+    bindings.collect()
+}
+
+/// Returns the directory of a file.
+fn directory(file: &str) -> Option<&Path> {
+    Path::new(file).parent()
 }
 
 /// Returns a finding about a binding whose policy has the other kind.
