@@ -277,7 +277,18 @@ impl ValueSearch<'_, '_> {
                     vec![(*operand, scope.clone())]
                 }
             }
-            Expr::Call { target, args, .. } => {
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => {
+                // The limit may be a product, such as `24 * 60`.
+                if matches!(&**function, "_+_" | "_-_" | "_*_")
+                    && let [SymbolicValue::Constant(value)] = &*self.evaluator.evaluate(node, scope)
+                    && !literals.contains(value)
+                {
+                    literals.push(value.clone());
+                }
                 let parts = target.iter().chain(&**args);
                 parts.map(|id| (*id, scope.clone())).collect()
             }

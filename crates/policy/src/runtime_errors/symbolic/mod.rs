@@ -344,11 +344,15 @@ impl<'a> SymbolicEvaluator<'a> {
                     });
                 results.collect()
             }
-            ("_+_", None, [left, right]) => {
-                vec![SymbolicValue::Concat(Rc::new((
-                    operand_values(*left),
-                    operand_values(*right),
-                )))]
+            ("_+_" | "_-_" | "_*_", None, [left, right]) => {
+                let (left, right) = (operand_values(*left), operand_values(*right));
+                match folded(function, &left, &right) {
+                    Some(value) => vec![SymbolicValue::Constant(value)],
+                    None if function == "_+_" => {
+                        vec![SymbolicValue::Concat(Rc::new((left, right)))]
+                    }
+                    None => vec![SymbolicValue::Unknown],
+                }
             }
             ("size", Some(of), []) | ("size", None, &[of]) => sizes_of(operand_values(of)),
             ("split", Some(text), [_]) => {
@@ -458,4 +462,20 @@ fn root_of(name: &str) -> Option<Root> {
         Input::NamespaceObject => Root::Namespace,
         Input::Authorizer | Input::Variables => return None,
     })
+}
+
+/// Returns the result of an arithmetic operation on two constant integers.
+fn folded(function: &str, left: &[SymbolicValue], right: &[SymbolicValue]) -> Option<Json> {
+    let number = |values: &[SymbolicValue]| match values {
+        [SymbolicValue::Constant(value)] => value.as_i64(),
+        _ => None,
+    };
+    let (left, right) = (number(left)?, number(right)?);
+    let result = match function {
+        "_+_" => left.checked_add(right),
+        "_-_" => left.checked_sub(right),
+        "_*_" => left.checked_mul(right),
+        _ => None,
+    };
+    result.map(Json::from)
 }

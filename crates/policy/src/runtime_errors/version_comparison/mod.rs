@@ -59,6 +59,9 @@ const MAX_CHANGED_REQUESTS: usize = 4;
 /// Maximum number of requests that a validation denies, for a changed message expression and kind.
 const MAX_DENIED: usize = 2;
 
+/// Maximum number of requests that match all conditions of a mutating policy, for one operation and kind.
+const MAX_MATCHED: usize = 2;
+
 /// Maximum number of requests for a changed mutating policy.
 const MAX_CHANGED_SAMPLES: usize = 160;
 
@@ -437,6 +440,16 @@ impl<'n> Comparer<'n> {
         let symbolic = builder.evaluator(MAX_SYMBOLIC_STEPS);
         let mut all = minimal_constraints(&builder.operations);
         all.push(usual_constraints(&symbolic));
+        let conditions = true_conditions(policy, &symbolic);
+        if self.is_mutating && !conditions.is_empty() {
+            // A mutation is applied only if all match conditions are true.
+            let matched = all.iter().flat_map(|base| {
+                let solution = solver::solve(&symbolic, conditions.clone(), base.clone());
+                solution.solutions.into_iter().take(MAX_MATCHED)
+            });
+            let matched: Vec<InputConstraints> = matched.collect();
+            all.extend(matched);
+        }
         for constraints in all {
             if let Some(synthetic) = builder.build(&constraints) {
                 let _ = self.compare(builder, &synthetic);
@@ -459,7 +472,7 @@ impl<'n> Comparer<'n> {
         let (sites, reached) = failure_sites::find_with_targets(&symbolic, &is_target);
         let sites_by_node = sites_by_node(&sites);
         let mut budget = BUDGET;
-        let others = true_conditions(policy, &symbolic);
+        let others = conditions;
         let validations: Vec<usize> = validations(policy).collect();
         for (node, path_condition) in reached {
             if budget.is_used_up() || self.is_over() {
