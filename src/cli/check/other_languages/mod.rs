@@ -9,7 +9,7 @@ mod words;
 use std::ops::Range;
 
 use super::advice;
-use super::rewrite::Proposal;
+use super::rewrite::{Proposal, is_length};
 use super::suggestion;
 use super::tokens::{AND, RELATION, TokenText};
 use crate::cel::source::{Location, SourceMap};
@@ -293,7 +293,8 @@ fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
 fn optional_text(chain: &str) -> Option<String> {
     let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if let Some((tested, _)) = chain.split_once("?.") {
-        let text = chain.replace("?.", ".?");
+        // `?.[` is an optional index.
+        let text = chain.replace("?.[", "[").replace("?.", ".?");
         return Some(match tested.rsplit_once('.') {
             Some((before, last)) if is_name(last) && !before.ends_with(')') => {
                 text.replacen(&format!("{before}.{last}"), &format!("{before}.?{last}"), 1)
@@ -341,7 +342,14 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
         };
     }
     let chain = source.receiver(end)?;
-    let text = optional_text(source.source(&chain)?)?;
+    let chain_text = source.source(&chain)?;
+    if let Some((list, field)) = chain_text.rsplit_once("?.")
+        && is_length(field)
+    {
+        let list = optional_text(list)?;
+        return Some(Proposal::hint(format!("write `size({list}.orValue([]))`")));
+    }
+    let text = optional_text(chain_text)?;
     // A key of an optional map may be absent, too.
     let text = text.replace("['", "[?'").replace("[\"", "[?\"");
     Some(Proposal::hint(format!(

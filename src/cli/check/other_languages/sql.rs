@@ -32,6 +32,12 @@ pub(super) fn like(source: &TokenText<'_>) -> Option<Proposal> {
     let before = n.checked_sub(1)?;
     let is_negated = source.word(before)?.eq_ignore_ascii_case("not");
     let receiver = source.receiver(if is_negated { before } else { n })?;
+    // `NOT a LIKE 'b'` is `a NOT LIKE 'b'`.
+    let first = receiver.start.checked_sub(1).filter(|first| {
+        let word = source.word(*first).unwrap_or_default();
+        word.eq_ignore_ascii_case("not")
+    });
+    let is_negated = is_negated != first.is_some();
     let pattern = n + 1..n + 2;
     let content = string_content(source, &pattern)?;
     let quote = source.source(&pattern)?.get(..1)?;
@@ -55,7 +61,8 @@ pub(super) fn like(source: &TokenText<'_>) -> Option<Proposal> {
     } else {
         format!("{sign}{text}.contains({quoted})")
     };
-    let bytes = source.bytes(&(receiver.start..pattern.end))?;
+    let start = first.unwrap_or(receiver.start);
+    let bytes = source.bytes(&(start..pattern.end))?;
     Some(Proposal::edit(bytes, new))
 }
 

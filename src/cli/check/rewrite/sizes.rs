@@ -10,7 +10,7 @@ use crate::cli::check::tokens::TokenText;
 const MAX_MACROS: usize = 8;
 
 /// Returns true for a field that other languages have for the size of a collection.
-pub(super) fn is_length(field: &str) -> bool {
+pub(in crate::cli::check) fn is_length(field: &str) -> bool {
     matches!(field, "length" | "len" | "size" | "count" | "Length")
 }
 

@@ -2,7 +2,7 @@
 
 use super::functions::{any_index, call_of, global_call, keys, values, without_variable};
 use super::selection::{dashed_variable, label_key};
-use super::{Context, MemberCall, Proposal};
+use super::{Context, MemberCall, Proposal, string_content};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
 use crate::cli::check::tokens::{RELATION, TokenText, UNARY};
@@ -272,7 +272,17 @@ fn module_function(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Op
             let is_literal = |tokens: &std::ops::Range<usize>| {
                 tokens.len() == 1 && source.kind(tokens.start) == Some(Kind::String)
             };
-            if is_literal(text) && !is_literal(&first) {
+            let is_swapped = is_literal(text) && !is_literal(&first);
+            if source.word(n)? == "re" && matches!(source.word(name)?, "match" | "fullmatch") {
+                let (pattern, text) = if is_swapped {
+                    (text, &first)
+                } else {
+                    (&first, text)
+                };
+                let is_whole = source.word(name)? == "fullmatch";
+                return anchored(source, (text, pattern), is_whole, &(n..close + 1));
+            }
+            if is_swapped {
                 call(&first, "matches", Some(text))
             } else {
                 call(text, "matches", Some(&first))
@@ -281,6 +291,41 @@ fn module_function(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Op
         ("base64", ..) => Some(Proposal::hint("expressions cannot encode or decode base64")),
         _ => None,
     }
+}
+
+/// Proposes `x.matches('^a')` for `re.match('a', x)` of Python, which matches at the start of the string, and
+/// `x.matches('^a$')` for `re.fullmatch('a', x)`.
+fn anchored(
+    source: &TokenText<'_>,
+    (text, pattern): (&std::ops::Range<usize>, &std::ops::Range<usize>),
+    is_whole: bool,
+    whole: &std::ops::Range<usize>,
+) -> Option<Proposal> {
+    let end = if is_whole { "$" } else { "" };
+    let receiver = source.receiver_text(text)?;
+    let Some(content) = string_content(source, pattern) else {
+        let anchors = if is_whole {
+            "the pattern between `^` and `$`"
+        } else {
+            "`^` before the pattern"
+        };
+        return Some(Proposal::hint(format!(
+            "write `{receiver}.matches(...)` with {anchors}, because matches() searches the pattern anywhere"
+        )));
+    };
+    let quote = source.source(pattern)?.get(..1)?;
+    let content = content.strip_prefix('^').unwrap_or(content);
+    let content = content
+        .strip_suffix('$')
+        .filter(|_| is_whole)
+        .unwrap_or(content);
+    let content = if content.contains('|') {
+        format!("(?:{content})")
+    } else {
+        content.to_owned()
+    };
+    let call = format!("{receiver}.matches({quote}^{content}{end}{quote})");
+    Some(Proposal::edit(source.bytes(whole)?, call))
 }
 
 /// Proposes `object.spec` for the path `.spec` of `JSONPath` and jq. `n` is the dot or the name after it.

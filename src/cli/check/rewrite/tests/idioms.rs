@@ -45,6 +45,30 @@ fn functions_become_members() {
                 "write `variables.names.contains('a')` to search a string, or `'a' in variables.names` to search a list",
             ),
             (
+                "re.fullmatch('[a-z]+', object.metadata.name)",
+                "object.metadata.name.matches('^[a-z]+$')",
+            ),
+            (
+                "re.match('a|b', object.metadata.name)",
+                "object.metadata.name.matches('^(?:a|b)')",
+            ),
+            (
+                "re.search('a', object.metadata.name)",
+                "object.metadata.name.matches('a')",
+            ),
+            (
+                "NOT object.metadata.name LIKE '%tmp'",
+                "!object.metadata.name.endsWith('tmp')",
+            ),
+            (
+                "object.metadata.annotations?.['a/b'] != null",
+                "write `object.metadata.?annotations[?'a/b'].orValue(...)` with the value of an absent field",
+            ),
+            (
+                "object.spec.template.spec.volumes?.length <= 3",
+                "write `size(object.spec.template.spec.?volumes.orValue([]))`",
+            ),
+            (
                 "re_match('^a', object.metadata.name)",
                 "object.metadata.name.matches('^a')",
             ),
