@@ -13,6 +13,7 @@ use crate::cli::test::init;
 use crate::cli::test::render::GREEN;
 use crate::cli::text::{clean, wrap};
 use crate::cli::yaml_text;
+use crate::policy::admission::without_expression;
 
 /// The maximum number of subjects, undecided policies and unread requests that are listed.
 const MAX_LISTED: usize = 5;
@@ -297,10 +298,7 @@ fn decision(change: &Change, result: &str, is_denied: bool) -> String {
 
 /// Returns a message without the source of the expression and without further lines.
 fn short(message: &str) -> String {
-    let error = match message.split_once("' resulted in error: ") {
-        Some((_, error)) if message.starts_with("expression '") => error,
-        _ => message,
-    };
+    let error = without_expression(message);
     let error = error.strip_prefix("compilation error: ").unwrap_or(error);
     error.lines().next().unwrap_or_default().to_owned()
 }

@@ -50,6 +50,7 @@ pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
 pub use review::code_of;
 pub use rules::Unmatched;
 pub use selector::{ConfigurationError, Selector};
+pub use stage::without_expression;
 
 use self::evaluate::Evaluator;
 use self::failure::FailurePolicy;

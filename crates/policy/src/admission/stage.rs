@@ -92,3 +92,13 @@ fn evaluate(
         format!("expression '{text}' resulted in error: {error}")
     }))
 }
+
+/// Returns the error in the message of a failing expression, which quotes the expression. Other messages are returned
+/// unchanged.
+#[must_use]
+pub fn without_expression(message: &str) -> &str {
+    match message.split_once("' resulted in error: ") {
+        Some((_, error)) if message.starts_with("expression '") => error,
+        _ => message,
+    }
+}

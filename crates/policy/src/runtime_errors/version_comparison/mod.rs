@@ -30,7 +30,7 @@ use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_path};
 use super::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use crate::admission::{
     Action, Admission, Evaluation, EvaluationResult, Object, ParamList, RecordedValue, Recorder,
-    ReviewContext,
+    ReviewContext, without_expression,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
@@ -267,7 +267,7 @@ impl DifferenceKey {
                 Part::AuditAnnotations,
                 old.audit_annotations != new.audit_annotations,
             ),
-            (Part::Messages, old.decisions != new.decisions),
+            (Part::Messages, has_other_messages([old, new])),
             (
                 Part::AuditedFailures,
                 n_audited(old, old_max) != n_audited(new, new_max),
@@ -281,6 +281,20 @@ impl DifferenceKey {
         };
         (!key.decisions.is_empty() || !key.parts.is_empty()).then_some(key)
     }
+}
+
+/// Returns true if the decisions differ. The source of a failing expression, which the message of its error quotes, is not
+/// compared.
+fn has_other_messages(evaluations: [&Evaluation; 2]) -> bool {
+    let [old, new] = evaluations.map(|evaluation| {
+        let decisions = evaluation.decisions.iter().cloned();
+        let decisions = decisions.map(|mut decision| {
+            decision.message = without_expression(&decision.message).to_owned();
+            decision
+        });
+        decisions.collect::<Vec<_>>()
+    });
+    old != new
 }
 
 fn is_denial(evaluation: &Evaluation) -> bool {
