@@ -8,6 +8,9 @@ const MAX_TEXT: usize = 200;
 /// Maximum nesting of a pattern.
 const MAX_DEPTH: usize = 60;
 
+/// Maximum number of repetitions that a generated string has if the pattern does not require more.
+const MAX_REPETITIONS: u32 = 63;
+
 /// Maximum number of generated strings for one pattern. Each string uses different alternatives of `|`.
 const MAX_TEXTS: usize = 4;
 
@@ -75,7 +78,10 @@ fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usiz
         | NodeKind::NoWordBoundary => true,
         NodeKind::Star | NodeKind::Quest => choice == 0 || first(out),
         NodeKind::Capture(_) | NodeKind::Plus => first(out),
-        NodeKind::Repeat { min, .. } => (0..*min).all(|_| first(out)),
+        NodeKind::Repeat { min, max } => {
+            let max = max.filter(|max| choice > 0 && *max <= MAX_REPETITIONS);
+            (0..max.unwrap_or(*min)).all(|_| first(out))
+        }
         NodeKind::Concat => {
             let parts = node.parts.iter();
             let mut written = parts.map(|part| write(regex, *part, choice, out, depth + 1));
@@ -107,6 +113,7 @@ mod tests {
             let program = Program::new(pattern).unwrap();
             assert_eq!(program.is_match(&text, &MemoryLimit), Ok(true), "{pattern}");
         }
+        assert_eq!(all_matching("^[a-z]{2,9}$"), ["aa", "zzzzzzzzz"]);
         assert_eq!(matching("[^\\x00-\\x{10FFFF}]"), None);
         assert_eq!(matching("a("), None);
     }
