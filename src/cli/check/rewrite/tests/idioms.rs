@@ -45,30 +45,6 @@ fn functions_become_members() {
                 "write `variables.names.contains('a')` to search a string, or `'a' in variables.names` to search a list",
             ),
             (
-                "re.fullmatch('[a-z]+', object.metadata.name)",
-                "object.metadata.name.matches('^[a-z]+$')",
-            ),
-            (
-                "re.match('a|b', object.metadata.name)",
-                "object.metadata.name.matches('^(?:a|b)')",
-            ),
-            (
-                "re.search('a', object.metadata.name)",
-                "object.metadata.name.matches('a')",
-            ),
-            (
-                "NOT object.metadata.name LIKE '%tmp'",
-                "!object.metadata.name.endsWith('tmp')",
-            ),
-            (
-                "object.metadata.annotations?.['a/b'] != null",
-                "write `object.metadata.?annotations[?'a/b'].orValue(...)` with the value of an absent field",
-            ),
-            (
-                "object.spec.template.spec.volumes?.length <= 3",
-                "write `size(object.spec.template.spec.?volumes.orValue([]))`",
-            ),
-            (
                 "re_match('^a', object.metadata.name)",
                 "object.metadata.name.matches('^a')",
             ),
@@ -111,6 +87,39 @@ fn functions_become_members() {
             (
                 "object.metadata.name.lenght() < 5",
                 "object.metadata.name.size() < 5",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn patterns_and_optional_values_are_corrected() {
+    assert_corrected(
+        "expression",
+        &[
+            (
+                "re.fullmatch('[a-z]+', object.metadata.name)",
+                "object.metadata.name.matches('^[a-z]+$')",
+            ),
+            (
+                "re.match('a|b', object.metadata.name)",
+                "object.metadata.name.matches('^(?:a|b)')",
+            ),
+            (
+                "re.search('a', object.metadata.name)",
+                "object.metadata.name.matches('a')",
+            ),
+            (
+                "NOT object.metadata.name LIKE '%tmp'",
+                "!object.metadata.name.endsWith('tmp')",
+            ),
+            (
+                "object.metadata.annotations?.['a/b'] != null",
+                "write `object.metadata.?annotations[?'a/b'].orValue(...)` with the value of an absent field",
+            ),
+            (
+                "object.spec.template.spec.volumes?.length <= 3",
+                "write `size(object.spec.template.spec.?volumes.orValue([]))`",
             ),
         ],
     );
