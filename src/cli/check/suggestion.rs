@@ -273,6 +273,11 @@ const EQUIVALENTS: [(&[&str], &str); 13] = [
     (&["joinToString", "implode"], "join"),
 ];
 
+/// Returns true for a field that other languages have for the size of a collection.
+pub(super) fn is_length(field: &str) -> bool {
+    matches!(field, "length" | "len" | "size" | "count" | "Length")
+}
+
 /// Returns the function of CEL that a function of another language is equivalent to.
 fn equivalent_function(name: &str) -> Option<&'static str> {
     let mut rows = EQUIVALENTS.iter();

@@ -9,7 +9,7 @@ mod words;
 use std::ops::Range;
 
 use super::advice;
-use super::rewrite::{Proposal, is_length};
+use super::rewrite::Proposal;
 use super::suggestion;
 use super::tokens::{AND, RELATION, TokenText};
 use crate::cel::source::{Location, SourceMap};
@@ -344,7 +344,7 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
     let chain = source.receiver(end)?;
     let chain_text = source.source(&chain)?;
     if let Some((list, field)) = chain_text.rsplit_once("?.")
-        && is_length(field)
+        && suggestion::is_length(field)
     {
         let list = optional_text(list)?;
         return Some(Proposal::hint(format!("write `size({list}.orValue([]))`")));

@@ -20,7 +20,6 @@ use self::functions::global_call;
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
 use self::relations::{chained, quantity_of_variable};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
-pub(super) use self::sizes::is_length;
 use self::sizes::{path, size_of_collection};
 use self::times::{seconds, time_difference, time_sum};
 use self::undeclared::undeclared;

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use super::sizes::{is_length, path};
+use super::sizes::path;
 use super::{Context, MAX_SHOWN, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
+use crate::cli::check::suggestion;
 use crate::cli::check::tokens::TokenText;
 use crate::library::environment::base_env;
 use crate::policy::expressions::Role;
@@ -147,7 +148,7 @@ pub(super) fn label_key(
 fn length(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let field = source.word(n + 1)?;
     let is_call = source.kind(n + 2) == Some(Kind::OpenParen);
-    (is_length(field) && !is_call).then(|| {
+    (suggestion::is_length(field) && !is_call).then(|| {
         let bytes = source.bytes(&(n..n + 2))?;
         Some(Proposal::edit(bytes, ".size()".to_owned()))
     })?

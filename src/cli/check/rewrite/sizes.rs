@@ -4,15 +4,11 @@ use std::ops::Range;
 
 use super::{Context, Proposal};
 use crate::cel::syntax::token::Kind;
+use crate::cli::check::suggestion;
 use crate::cli::check::tokens::TokenText;
 
 /// Maximum number of nested macros whose variables are replaced by their lists.
 const MAX_MACROS: usize = 8;
-
-/// Returns true for a field that other languages have for the size of a collection.
-pub(in crate::cli::check) fn is_length(field: &str) -> bool {
-    matches!(field, "length" | "len" | "size" | "count" | "Length")
-}
 
 /// Proposes `size(a)` for the operand `a.size` of a comparison with an integer literal, if `a` is a list or a map.
 ///
@@ -40,7 +36,8 @@ pub(super) fn size_of_collection(
     let field = selection.end.checked_sub(1)?;
     let dot = field.checked_sub(1)?;
     let is_selection = source.kind(dot)? == Kind::Dot && source.is_chain(selection);
-    (is_selection && is_number(number) && is_length(source.word(field)?)).then_some(())?;
+    (is_selection && is_number(number) && suggestion::is_length(source.word(field)?))
+        .then_some(())?;
     let collection = selection.start..dot;
     let path = path(source, &collection)?;
     (!path.starts_with("params.") && (context.is_collection)(&path)).then_some(())?;
