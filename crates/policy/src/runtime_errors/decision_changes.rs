@@ -4,6 +4,7 @@
 //! condition skips. For changed match conditions, the minimal requests of each kind are therefore compared too, with
 //! trial values for each input that the changed expression reads. Finally, the solver searches for requests for which the
 //! changed expression has different results.
+
 use std::sync::Arc;
 
 use super::Context;

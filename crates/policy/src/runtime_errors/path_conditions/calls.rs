@@ -301,12 +301,8 @@ fn equal_concatenation(
     let pairs = [(left, right), (right, left)].into_iter();
     let mut pairs = pairs.map(|(one, other)| (node.with_id(one), node.with_id(other)));
     pairs.find_map(|(input, sum)| {
-        let root = evaluator.read_variable(sum).and_then(|index| {
-            let id = evaluator.ast(index)?.root();
-            Some(ExprRef { index, id })
-        });
-        let ast = evaluator.ast(root.unwrap_or(sum).index)?;
-        let call = ast.global_call(root.unwrap_or(sum).id);
+        let root = evaluator.variable_root(sum).unwrap_or(sum);
+        let call = evaluator.ast(root.index)?.global_call(root.id);
         matches!(call, Some(("_+_", _))).then_some(())?;
         let mut strings = Vec::new();
         add_strings(evaluator, (sum, scope), &mut strings, MAX_CONCATENATED)?;
@@ -334,10 +330,8 @@ fn add_strings(
     max_depth: u32,
 ) -> Option<()> {
     let max_depth = max_depth.checked_sub(1)?;
-    if let Some(index) = evaluator.read_variable(node) {
-        let id = evaluator.ast(index)?.root();
-        let root = (ExprRef { index, id }, &Scope::default());
-        return add_strings(evaluator, root, strings, max_depth);
+    if let Some(root) = evaluator.variable_root(node) {
+        return add_strings(evaluator, (root, &Scope::default()), strings, max_depth);
     }
     if let Expr::Call {
         function,

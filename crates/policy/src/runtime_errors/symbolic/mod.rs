@@ -404,6 +404,13 @@ impl<'a> SymbolicEvaluator<'a> {
         select(operands, step)
     }
 
+    /// Returns the expression of the variable that `node` reads. `None` for other nodes.
+    pub(crate) fn variable_root(&self, node: ExprRef) -> Option<ExprRef> {
+        let index = self.read_variable(node)?;
+        let id = self.ast(index)?.root();
+        Some(ExprRef { index, id })
+    }
+
     /// Returns the index of the variable that `node` reads. `None` if `node` is not a selection from `variables`.
     pub(crate) fn read_variable(&self, node: ExprRef) -> Option<usize> {
         let ast = self.ast(node.index)?;
