@@ -7,8 +7,8 @@ pub(crate) enum ComprehensionKind {
     All(ExprId),
     Exists(ExprId),
     ExistsOne(ExprId),
-    /// `filter` or `map`. The first node is the filter condition, if there is one. The second node is an element of the
-    /// result.
+    /// `filter` or `map`. The first node is the filter condition, if there is one. The second node becomes an element
+    /// of the result.
     FilterMap(Option<ExprId>, ExprId),
     Bind,
     Other,

@@ -341,7 +341,8 @@ fn parse_each(
     expressions
 }
 
-/// Returns the compiled expressions of mutations: role, field path and source.
+/// Returns the role, the field path and the source of each mutation expression. Mutations of an unknown patch type have
+/// none.
 fn mutation_expressions(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
     let all = mutations.iter().enumerate();
     all.filter_map(|(n, mutation)| match &*mutation.patch_type {

@@ -63,7 +63,7 @@ pub mod suggestion;
 pub mod version_changes;
 pub mod webhooks;
 
-// The API of this crate has types of these crates.
+// The public API of this crate uses types of these crates.
 pub use cel;
 pub use k8s_openapi;
 pub use kubernetes;

@@ -37,7 +37,7 @@ pub(super) struct Evaluator {
 struct Validation {
     /// The reason of a denial, `Invalid` by default.
     reason: String,
-    /// The message of a denial, for a validation without a message expression.
+    /// The message of a denial. A valid result of the message expression replaces it.
     message: String,
 }
 
@@ -128,11 +128,11 @@ impl Evaluator {
             trace: trace.map(Arc::clone),
             recorder: context.recorder.clone(),
         });
-        // The stages have slightly different inputs. They are updated in place between the stages.
+        // The inputs differ slightly between the stages, so they are updated in place before each stage.
         let inputs = Arc::make_mut(&mut shared);
         if reads.request {
-            // For match conditions, `request.resource` is the resource that the client requested. This is so even if
-            // the rules match an equivalent resource.
+            // In match conditions, `request.resource` is the resource that the client requested, even if the rules
+            // match an equivalent resource.
             inputs.request = visible::request(request, &request.gvr, gvk, go);
         }
         if reads.authorizer {
@@ -163,7 +163,8 @@ impl Evaluator {
             }
         };
         if trace.is_some() {
-            // A trace also has the results of mutations. Each is evaluated for the object before the first mutation.
+            // Only a trace needs the results of mutations. Each mutation is evaluated for the object before the first
+            // one.
             for (_, mutation) in &self.programs.mutations {
                 let mutation = [Some(mutation)].into_iter();
                 let _ = stage::run(mutation, || scope(&shared), context.budget);
@@ -249,7 +250,7 @@ impl Evaluator {
         end
     }
 
-    /// Returns the decisions of the validations. `messages` has the results of their message expressions.
+    /// Returns the decisions of the validations. `messages` contains the results of their message expressions.
     fn decisions(
         &self,
         results: Vec<Evaluated>,

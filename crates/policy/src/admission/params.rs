@@ -45,7 +45,7 @@ pub struct ParamList {
 }
 
 impl ParamList {
-    /// Sorts `objects`. `namespaced` is true if their kind is namespaced.
+    /// Creates a list of `objects` and sorts it. `namespaced` is true if their kind is namespaced.
     #[must_use]
     pub fn new(namespaced: bool, mut objects: Vec<Object>) -> Self {
         let key = |object: &Object| format!("{}/{}", object.namespace(), object.name());

@@ -89,7 +89,7 @@ impl RecordedValue {
         !self.values.is_empty() && self.values.iter().all(|value| value == NO_TEXT)
     }
 
-    /// Returns true if one of the first evaluations did not fail.
+    /// Returns true if at least one of the recorded values is not an error.
     #[must_use]
     pub fn has_value(&self) -> bool {
         self.values.iter().any(|value| !value.starts_with(ERROR))

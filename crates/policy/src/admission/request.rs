@@ -23,7 +23,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the name in rules and in `request.operation`, such as `CREATE`.
+    /// Returns the name of the operation in rules and in `request.operation`, such as `CREATE`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -43,7 +43,7 @@ pub enum Unmatched {
 }
 
 impl Unmatched {
-    /// Returns the reason as a clause. Its word "its" refers to a policy or webhook.
+    /// Returns the reason as a clause, in which "its" refers to a policy or webhook.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Constraints {
         } else {
             matching_resource(rules, is_exact, request)?
         };
-        // Errors of selectors only count if the rules match. Otherwise the policy does not apply.
+        // A selector error is returned only if the rules match. Otherwise the policy does not apply.
         if matched.is_some() {
             in_namespace?;
             object_selected?;
@@ -188,7 +188,7 @@ impl Constraints {
         }
         let is_written = matches!(request.operation, Operation::Create | Operation::Update);
         if is_namespaces && request.subresource.is_empty() && is_written {
-            // For a request about a Namespace, the request has newer labels than the cached Namespace.
+            // The Namespace in the request is newer than the cached one, and its labels may differ.
             let object = request.object.as_ref();
             return object
                 .map(|object| selector.matches(object.labels()))

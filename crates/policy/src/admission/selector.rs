@@ -28,7 +28,7 @@ pub enum ConfigurationError {
 }
 
 impl ConfigurationError {
-    /// Returns the error as an internal error.
+    /// Converts the error to an internal error of the API server.
     ///
     /// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
     pub(super) fn into_internal(self) -> Self {

@@ -93,8 +93,7 @@ fn evaluate(
     }))
 }
 
-/// Returns the error in the message of a failing expression, which quotes the expression. Other messages are returned
-/// unchanged.
+/// Removes the quoted expression from the message of a failing expression. Returns other messages unchanged.
 #[must_use]
 pub fn without_expression(message: &str) -> &str {
     match message.split_once("' resulted in error: ") {

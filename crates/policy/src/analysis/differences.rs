@@ -19,7 +19,7 @@ use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
 
-/// Explains a set of differences, which `applies` selects.
+/// An explanation of the differences that `applies` selects.
 struct Rule {
     /// A stable name, used in tests and in the documentation.
     name: &'static str,

@@ -85,8 +85,8 @@ pub(super) struct KindAnalysis {
     pub(super) maybe_optional: Vec<(usize, ExprId)>,
     /// The evaluated match conditions, by index. True if the condition is false in every request class.
     pub(super) is_false: BTreeMap<usize, bool>,
-    /// For each evaluated expression, by its index: the number of request classes that evaluate it, and one selection
-    /// from null for each class in which the expression selects from null.
+    /// The evaluated expressions, by index. Each entry contains the number of request classes that evaluate the
+    /// expression, and one failing node for each class in which the expression selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
     /// The evaluated nodes, by the index of the expression.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,
@@ -239,7 +239,7 @@ impl<'a> Driver<'a> {
             // no validation.
             if outcome.value.as_bool() == Some(false) {
                 let mut outcome = outcome;
-                // Such a comparison may be the reason why the condition is false.
+                // A comparison of incomparable types may be the reason why the condition is false.
                 analysis.add_comparisons(n, &mut outcome);
                 return;
             }
@@ -390,7 +390,7 @@ impl KindAnalysis {
         *self.is_false.entry(n).or_insert(true) &= is_false;
     }
 
-    /// Records the comparisons of incomparable types.
+    /// Records the comparisons of incomparable and of comparable types.
     fn add_comparisons(&mut self, n: usize, outcome: &mut Interpretation) {
         let incomparable = std::mem::take(&mut outcome.incomparable).into_iter();
         if !outcome.gave_up {

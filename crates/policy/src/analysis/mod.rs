@@ -129,13 +129,13 @@ pub struct PartialFailure {
     pub index: usize,
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The location of the failure. If there are several locations, this is the one for the most kinds.
+    /// The location of the failure. If the location differs between kinds, this is the location that most kinds share.
     pub location: Location,
     /// The error at this location.
     pub message: String,
     /// Some of the kinds for which the expression fails at this location. Common kinds come first.
     pub kinds: Vec<Gvk>,
-    /// The number of kinds for which the expression fails at some location.
+    /// The number of kinds for which the expression fails, at any location.
     pub n_failing: usize,
     /// The number of checked kinds that wildcards match.
     pub n_all: usize,
@@ -153,8 +153,8 @@ pub struct WildcardKinds {
 /// The reason for not checking a kind that a wildcard matches, if the policy matches too many kinds.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
-/// Maximum number of unchecked kinds, matched by wildcards, that are analyzed as objects with unknown fields. A kind is
-/// unchecked if it has no schema, or if there are too many kinds.
+/// Maximum number of kinds that are analyzed as objects with unknown fields. These are kinds matched by wildcards that
+/// have no schema, or that exceed the maximum number of checked kinds.
 const MAX_SCHEMALESS_KINDS: usize = 1000;
 
 /// Returns the kinds whose schemas [`type_check`] needs, sorted. The kind of the params is not included.

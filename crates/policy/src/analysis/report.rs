@@ -118,7 +118,7 @@ impl Report {
             .extend(comparable.map(|(n, id)| (n, id.index())));
     }
 
-    /// Records the receivers of `or` and `orValue` for a kind.
+    /// Records, for one kind, the calls of `or` and `orValue` by whether their receiver may be an optional.
     pub(super) fn add_receivers(&mut self, analysis: &mut KindAnalysis) {
         let non_optional = std::mem::take(&mut analysis.non_optional).into_iter();
         self.non_optional
@@ -128,8 +128,8 @@ impl Report {
             .extend(maybe_optional.map(|(n, id)| (n, id.index())));
     }
 
-    /// Returns the calls of `or` and `orValue` whose receiver is not an optional for any kind. If `fails`, such calls
-    /// fail.
+    /// Returns the calls of `or` and `orValue` whose receiver is not an optional for any kind. `fails` is true if such
+    /// calls fail.
     pub(super) fn non_optional(
         &self,
         policy: &CompiledPolicy,
@@ -323,9 +323,9 @@ impl Report {
         (kind_findings, notes)
     }
 
-    /// Returns the finding to report for `kind` and the expression with the index `n`. A kind matched by a wildcard is
-    /// different: only subexpressions that fail for all kinds that reach them are reported, and none if some kinds are
-    /// unknown.
+    /// Returns the finding to report for `kind` and the expression with the index `n`. For a kind matched by a
+    /// wildcard, includes only the subexpressions that fail for all kinds that reach them. Reports none of them if some
+    /// kinds are unknown.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
@@ -377,8 +377,8 @@ impl Kind {
         )
     }
 
-    /// Returns the findings of the expression with the index `n` for this kind: `finding`, and the presence tests that
-    /// are always false.
+    /// Converts `finding` and the always-false presence tests of the expression with the index `n` to the findings for
+    /// this kind.
     fn findings(
         &self,
         n: usize,
@@ -400,12 +400,12 @@ impl Kind {
     }
 }
 
-/// The shown findings of one expression for the kinds matched by wildcards.
+/// The size of the findings shown for one expression and the kinds matched by wildcards.
 #[derive(Default)]
 struct ShownFindings {
     n_failing: usize,
     n_bytes: usize,
-    /// The source excerpts of these findings.
+    /// The distinct source excerpts of these findings.
     places: Vec<String>,
 }
 
@@ -415,14 +415,14 @@ impl ShownFindings {
     }
 
     /// Adds the length of `findings` to the total, and returns true if the total is within the limit. `text` is the
-    /// source of the expression. Its excerpts are shown only for the first kind.
+    /// source of the expression. Sets `repeats_locations` if earlier findings have the same excerpts.
     fn add(&mut self, findings: &mut KindFindings, text: &str, is_rejected: bool) -> bool {
         let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);
         findings.repeats_locations = self.places.contains(&places);
         if !findings.repeats_locations && self.places.len() < MAX_PLACES {
             self.places.push(places);
         }
-        // The findings for a rejected expression are the same for every kind, so two kinds are enough.
+        // The findings for a rejected expression are the same for every kind, so they are shown for at most two kinds.
         self.n_bytes += if is_rejected {
             MAX_SHOWN_BYTES / 2 + 1
         } else {

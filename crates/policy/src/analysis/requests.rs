@@ -200,7 +200,7 @@ fn always_written(gvk: &Gvk) -> impl Iterator<Item = &'static str> {
     of_kind.map(|(.., field)| *field)
 }
 
-/// Returns true if [`ALWAYS_WRITTEN`] has fields of `gvk`.
+/// Returns true if [`ALWAYS_WRITTEN`] lists fields of `gvk`.
 pub(super) fn is_written_in_full(gvk: &Gvk) -> bool {
     always_written(gvk).next().is_some()
 }

@@ -11,7 +11,8 @@ use cel::checker::CheckedAst;
 use cel::types::Type;
 use kubernetes::library::mutation::{JSON_PATCH, is_object};
 
-/// Returns the finding that the API server panics when it converts an object of the type `name` to JSON.
+/// Returns a finding for a JSON patch that makes the API server panic. The panic occurs when the API server converts a
+/// nested object of the type `name` to JSON.
 pub(super) fn panics(field_ref: String, name: &str) -> (String, CompileFindingKind, Cause) {
     let message = format!(
         "`{name}` is nested in a list or map that is the `value` of a JSONPatch: the API server accepts the policy, but \

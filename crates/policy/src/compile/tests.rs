@@ -71,7 +71,7 @@ fn with_expression_compiles_only_expressions_that_may_change() {
     for (field_ref, text, n_compiled) in [
         ("spec.validations[1].expression", "variables.n < 4", 1),
         ("spec.variables[0].expression", "2", 1),
-        // The type of the variable changes: the expressions after it are compiled too.
+        // The type of the variable changes, so the expressions after it are compiled again.
         ("spec.variables[1].expression", "'a'", 6),
     ] {
         let changed = compiled.with_expression(field_ref, text.to_owned());

@@ -106,7 +106,7 @@ impl Inputs {
     /// an unknown size.
     pub(super) fn add_variable(&mut self, name: &str, checked: Option<&Rc<CheckedAst>>) {
         if self.variables.contains_key(name) {
-            // Other variables may read the replaced one.
+            // Pending variables may read the existing variable, so their bounds are computed before it is replaced.
             self.complete_variables();
         }
         let checked = checked.filter(|checked| checked.ast().len() <= MAX_COMPUTED_NODES);
@@ -135,7 +135,7 @@ impl Inputs {
             let mut values: Vec<Bound> = Vec::new();
             let mut reads_nested_lists = false;
             for (n, shape) in shapes().enumerate() {
-                // If the expression reads no nested lists, their distribution does not affect the bounds.
+                // If the expression reads no nested lists, the bounds for the previous shape of this size are reused.
                 let same = values
                     .last()
                     .filter(|_| shape.filled_from > 1 && !reads_nested_lists);

@@ -33,8 +33,8 @@ pub(super) struct KindTypes<'a> {
 /// `None` for an expression that does not compile, and for all expressions after the limit of visited nodes is
 /// exceeded.
 ///
-/// The cost of a variable is only counted for the variable itself. An expression that reads the variable only pays for
-/// the read. `shared` has the costs that are equal for several kinds, and `untyped` the checks without types.
+/// The cost of evaluating a variable is counted only for the variable itself, not for the expressions that read it.
+/// `shared` contains the costs of earlier kinds, and `untyped` the checks without types.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
@@ -154,9 +154,9 @@ impl ExpressionChecker {
         }
     }
 
-    /// Checks the expression with the types of the kind. If a field is undefined, as in a branch for another kind, or the
-    /// types of some operands do not match, as in a concatenation of lists of different kinds of containers, checks the
-    /// expression without types, as the API server does.
+    /// Checks the expression with the types of the kind. An expression with an undefined field, as in a branch for
+    /// another kind, is then checked without types, as the API server does. The same holds for operands of different
+    /// types, as in a concatenation of containers and ephemeral containers.
     fn check(
         &self,
         (expression, n): (&PolicyExpression, usize),
@@ -179,7 +179,7 @@ impl ExpressionChecker {
         untyped.check((expression, n))
     }
 
-    /// Adds a variable. Its type is known if `checked` is given.
+    /// Adds a variable. If `checked` is `None`, the type of the variable is unknown.
     fn add_variable(&mut self, variable: &PolicyExpression, checked: Option<&Rc<CheckedAst>>) {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.map(|checked| checked.output_type());
@@ -389,8 +389,8 @@ mod tests {
         );
     }
 
-    /// The value of a variable may be larger than the object. All parts of a string together are as large as the
-    /// string.
+    /// The value of a variable may be larger than the object. The parts of a split string together are only as large as
+    /// the string.
     #[test]
     fn variable_grows_with_its_expression() {
         let usual = |variable: &str, validation: &str| {

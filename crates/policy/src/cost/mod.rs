@@ -471,7 +471,7 @@ mod tests {
             };
             let text = Arc::new(DeclType::scalar(DeclKind::String));
             let own = Arc::new(DeclType::list(text, bound));
-            // The last kind is an exception: its field `shared` has another type.
+            // In the last kind, the field `shared` has a different type.
             let shared = if bound > 100 { &own } else { &self.shared };
             let fields = [
                 DeclField::new("own", Arc::clone(&own), true),

@@ -87,8 +87,8 @@ impl SharedCosts {
     }
 }
 
-/// Returns the inputs of `ast`: parts of objects of the type `object`, and variables. `variables` has the numbers of
-/// the variables. `None` if the expression may have other inputs.
+/// Returns the inputs of `ast`: parts of objects of the type `object`, and variables. `variables` contains the numbers
+/// of the variables. `None` if the expression may have other inputs.
 pub(super) fn parts(
     ast: &Ast,
     object: &Arc<DeclType>,

@@ -298,8 +298,9 @@ struct VersionedObject {
     forms: Forms,
 }
 
-/// The forms in which expressions read `object` and `oldObject`. An evaluation of match conditions requests Go values
-/// from then on. A value keeps the form of its first use until the object changes.
+/// The forms of `object` and `oldObject` in expressions: true for a Go value, false for an unstructured value. From the
+/// first evaluation of match conditions on, a value has the form of a Go value when it is first used. A value keeps its
+/// form until the object changes.
 ///
 /// Source: k8s.io/apiserver 0.37 `pkg/admission/conversion.go`, `LazyObject`.
 #[derive(Debug, Default)]
@@ -310,7 +311,7 @@ struct Forms {
 }
 
 impl Forms {
-    /// Returns true for each of `object` and `oldObject` if it is a Go value in the next evaluation.
+    /// Returns the forms of `object` and `oldObject` for the next evaluation.
     fn next(&mut self, is_go_requested: bool) -> (bool, bool) {
         self.is_go_requested |= is_go_requested;
         let default = self.is_go_requested;
@@ -584,7 +585,7 @@ impl<'a> Run<'a> {
         self.take_object(version)
     }
 
-    /// Makes the last object of the mutations the object of the request. Returns true if it changed.
+    /// Stores the object after the last mutation as the object of the request. Returns true if the object changed.
     fn take_object(&mut self, version: VersionedObject) -> Result<bool, Status> {
         if version.is_changed {
             self.again.append(&mut self.previously);
@@ -714,7 +715,8 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the inputs of match conditions or mutations. For match conditions, `gvr` is the resource that the client
-    /// requested, and `namespace` is `None`. The last two flags are true if `object` and `oldObject` are Go values.
+    /// requested, and `namespace` is `None`. `object_go` and `old_go` are true if `object` and `oldObject` are Go
+    /// values.
     fn inputs(
         &self,
         invocation: &Invocation<'_>,

@@ -1,4 +1,4 @@
-//! Trial runs of a policy. They only return the errors of its mutations.
+//! Trial runs of a mutating policy, which return only the errors of its mutations.
 
 use serde_json::Value as Json;
 
@@ -47,8 +47,8 @@ mod tests {
     const UNREADABLE: &str = r#"[JSONPatch{op: "add", path: "/spec/replicas", value: "two"}]"#;
     const UNKNOWN: &str = r#"[JSONPatch{op: "add", path: "/spec/replica", value: 2}]"#;
     const UNSET: &str = r#"[JSONPatch{op: "remove", path: "/spec/progressDeadlineSeconds"}]"#;
-    /// Succeeds if the field has its default. After [`UNSET`] removes the field, the default must therefore be set
-    /// again.
+    /// Succeeds only if the field has its default. After [`UNSET`] removes the field, this mutation succeeds only if
+    /// the default is set again.
     const DEFAULTED: &str = "object.spec.progressDeadlineSeconds == 600 ? [] : [JSONPatch{}]";
     const FAILS: &str = "object.spec.missing ? [] : []";
 
@@ -131,7 +131,7 @@ mod tests {
                         let steps = whole.steps.into_iter();
                         let errors =
                             steps.filter_map(|step| Some((step.mutation, step.changes.err()?)));
-                        // The trial continues after a rejection, and then has more errors.
+                        // Unlike `mutate`, a trial continues after a rejection, so it may return more errors.
                         let errors: Vec<_> = errors.collect();
                         assert!(tried.starts_with(&errors), "{first} {second} {third}");
                         if whole.denial.is_none() {

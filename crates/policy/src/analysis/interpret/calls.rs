@@ -83,7 +83,7 @@ impl Interpreter<'_> {
                 let operator = if function == "_!=_" { "!=" } else { "==" };
                 self.record_comparison(id, operator, &sides.0, &sides.1);
                 let equal = equals(&sides.0, &sides.1);
-                // If the comparison may fail, the result is unknown. With `!=`, an error counts as true.
+                // If `==` may fail, its result is unknown. `!=` is true if the comparison fails.
                 let equal =
                     equal.filter(|_| function == "_!=_" || !self.may_fail(&sides.0, &sides.1));
                 let wanted = function == "_==_";
@@ -268,7 +268,7 @@ impl Interpreter<'_> {
         self.outcome.incomparable.push((id, message));
     }
 
-    /// Returns true if `left == right` may fail because `left` is a Go value of another type.
+    /// Returns true if `left == right` may fail because `left` is a Go value and `right` has a different type.
     fn may_fail(&self, left: &AbstractValue, right: &AbstractValue) -> bool {
         self.facts.reads_go_values
             && matches!(category(left), Some("map" | "list"))
@@ -639,7 +639,7 @@ fn are_incomparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
 
-/// Types with a strict comparison: comparing one of their values with a value of another type fails.
+/// Types with a strict comparison: comparing one of their values with a value of a different type fails.
 const STRICT: [&str; 5] = [
     "kubernetes.URL",
     "kubernetes.Quantity",
@@ -649,7 +649,7 @@ const STRICT: [&str; 5] = [
 ];
 
 /// Returns true if a comparison of `left` with `right` does not fail. It fails if `left` has a type in [`STRICT`] and
-/// `right` has another type.
+/// `right` has a different type.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the same method of the other types.
 fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
@@ -671,8 +671,8 @@ fn is_comparable(left: &AbstractValue, right: &AbstractValue) -> bool {
     }
 }
 
-/// Returns the result of `flatten` for a list without nested lists: the list itself, which the signature does not
-/// allow.
+/// Returns the result of `flatten` for a list without nested lists, which is the list itself. The signature of
+/// `flatten` does not allow such a list.
 ///
 /// Source: cel-go `ext/lists.go`, `flatten`.
 fn flattened(function: &str, values: &[AbstractValue]) -> Option<AbstractValue> {
@@ -728,7 +728,7 @@ fn equals(left: &AbstractValue, right: &AbstractValue) -> Option<bool> {
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
 }
 
-/// Returns true if a value of this type accepts `index`.
+/// Returns true if a value of this type can be indexed with `index`.
 fn is_indexable(shape: &AbstractType, index: &AbstractValue) -> bool {
     let number = |shape: &AbstractType| {
         matches!(

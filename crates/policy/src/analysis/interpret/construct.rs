@@ -15,7 +15,7 @@ use kubernetes::library::mutation::{OBJECT, is_object};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// A coarse type. The value of a field must have the coarse type of the field's declaration.
+/// A coarse type. The coarse types of a field's value and of its declaration must be equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     Bool,
@@ -53,8 +53,8 @@ impl Interpreter<'_> {
         AbstractValue::top()
     }
 
-    /// Reports object literals that have the wrong type name. `id` is the value of `field` in a literal that requires the
-    /// type `owner`, so their type must be `owner.field`.
+    /// Reports object literals with the wrong type name. `id` is the value of `field` in a literal that must have the
+    /// type `owner`. An object literal at `id`, or in the list at `id`, must therefore have the type `owner.field`.
     fn check_place(&mut self, id: ExprId, owner: &str, field: &str) {
         let ast = self.ast;
         let literals = match ast.expr(id) {
@@ -81,7 +81,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Compares a field with its declaration in the schema.
+    /// Reports a field that the schema does not declare, or whose value has the wrong type.
     fn check_field(&mut self, field: &StructField, object: &StructType, value: &AbstractValue) {
         let Some(fields) = &object.fields else { return };
         let name = &*field.field;

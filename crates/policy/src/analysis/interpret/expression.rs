@@ -262,8 +262,8 @@ impl<'a> Interpreter<'a> {
         if !self.is_variables(operand) {
             return None;
         }
-        // The reads are a list, so that a rollback can truncate it. Only the latest reads are searched, so the list may
-        // contain duplicates.
+        // A list can be truncated when reads are discarded. Only its latest entries are searched, so it may contain
+        // duplicates.
         let mut latest = self.outcome.reads.iter().rev().take(MAX_SEARCHED);
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
@@ -519,7 +519,7 @@ impl<'a> Interpreter<'a> {
     }
 }
 
-/// Returns the value of `field` if all values of the type have the same constant in it. Otherwise returns `None`.
+/// Returns the constant that `field` has in all values of the type. `None` if there is no such constant.
 pub(super) fn field_const(shape: &AbstractType, field: &str) -> Option<Const> {
     match select_shape(shape, field) {
         Selected::Value(value) => value.as_const().cloned(),
@@ -584,7 +584,8 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
         AbstractType::Object(object) => {
             let known_fields = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known_fields.iter().find(|(name, _)| *name == field) {
-                // If the field is absent, its value is bottom. Expressions that depend on it are then not reached.
+                // The value of a field that is known to be absent is bottom, so expressions that depend on it are not
+                // reached.
                 return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {

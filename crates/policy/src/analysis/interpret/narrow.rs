@@ -188,7 +188,7 @@ impl Interpreter<'_> {
         }
         let Some(path) = self.path(id) else { return };
         if let (Test::Has(field), false) = (test, holds) {
-            // The absent field gets the value bottom, because reading it is not a type error.
+            // The value of the absent field becomes bottom, so that reading the field causes no type error.
             let mut path = path.clone();
             path.names.insert(0, field.clone());
             self.refinements.push(Refinement {

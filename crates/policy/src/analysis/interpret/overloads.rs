@@ -10,10 +10,10 @@ use cel::types::{Type, TypeParam};
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue};
 
-/// Maximum number of combinations of argument types. Beyond it, the result is unknown.
+/// Maximum number of combinations of argument types. With more combinations, the result is unknown.
 const MAX_COMBINATIONS: usize = 24;
 
-/// The types of the arguments: one alternative of each, or `None` if the type is unknown.
+/// One alternative of each argument's type. `None` if the type of the argument is unknown.
 type Combination<'a> = Vec<Option<&'a AbstractType>>;
 
 /// The values of the type parameters of a signature, by name.
@@ -86,9 +86,9 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns all combinations of the arguments' alternatives. The flag of a combination is true if one of its
-/// alternatives is a default, or is null although the argument has other alternatives. `None` if there are too many
-/// combinations.
+/// Returns all combinations of the arguments' alternatives, each with a flag. The flag is true if one of the
+/// alternatives is a default, or if it is null and not the only alternative of its argument. `None` if there are too
+/// many combinations.
 fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {

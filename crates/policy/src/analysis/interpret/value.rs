@@ -48,15 +48,15 @@ pub(crate) enum AbstractType {
     /// A scalar or an opaque type.
     Plain(Type),
     Object(Object),
-    /// A list: the join of its elements, and for a list literal also each element. Elements of a literal may have
-    /// different types.
+    /// A list, with the join of its elements. A list literal also has the value of each element, because the elements
+    /// may have different types.
     List(Arc<AbstractValue>, Option<Arc<[AbstractValue]>>),
-    /// A map with unknown keys: the join of its values, and true if the keys are strings.
+    /// A map with unknown keys, with the join of its values. The flag is true if the keys are strings.
     Map(Arc<AbstractValue>, bool),
     /// A map with known string keys.
     Record(Arc<[(Arc<str>, AbstractValue)]>),
-    /// An optional with the value inside. The value is bottom for an empty optional. It is a constant only if the
-    /// optional is certainly non-empty.
+    /// An optional, with the value that it contains. The value is bottom for an empty optional. The value is a constant
+    /// only if the optional is certainly non-empty.
     Optional(Arc<AbstractValue>),
 }
 
@@ -156,8 +156,8 @@ impl AbstractType {
     }
 }
 
-/// One possible type of a value. `is_default` is true for a default, which only occurs if another value is absent: the
-/// argument of `orValue`, or the branch of a conditional for an absent field.
+/// One possible type of a value. `is_default` is true for a value that replaces an absent value: the argument of
+/// `orValue`, or the branch of a conditional for an absent field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Alternative {
     pub(crate) shape: AbstractType,
@@ -305,7 +305,8 @@ impl AbstractValue {
         self
     }
 
-    /// Returns the value of a declared type. An untyped value is data, without optionals.
+    /// Returns the value of a declared type. A value of the type `dyn` is data from requests or params, which contain
+    /// no optionals.
     pub(crate) fn from_type(type_: &Type) -> Self {
         match type_ {
             Type::Dyn => Self::json(),

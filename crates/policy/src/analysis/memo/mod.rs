@@ -44,9 +44,9 @@ pub(super) struct Memo<'a> {
     features: RequestFeatures,
     /// The type name of the params. It may equal the type name of the object.
     params: Option<Arc<str>>,
-    /// The number of steps of the cached analyses.
+    /// The number of interpreter steps of each analysis without findings.
     steps: HashMap<Key, u32>,
-    /// The number of steps of the cached analyses of kinds without a schema.
+    /// The number of interpreter steps of each analysis of kinds without a schema.
     unseen: HashMap<Vec<RequestVariant>, u32>,
 }
 

@@ -42,7 +42,7 @@ fn failing_and_incomparable_values_are_found() {
     assert!(n_cases > 200, "{n_cases}");
 }
 
-/// In Kubernetes 1.37, the left operand may be a Go value, whose comparison with another type fails.
+/// In Kubernetes 1.37, the left operand may be a Go value. Comparing it with a value of a different type fails.
 #[test]
 fn comparison_of_go_value_with_other_type_is_never_true() {
     let version = |text: &str| text.parse().unwrap();

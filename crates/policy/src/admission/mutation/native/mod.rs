@@ -41,7 +41,7 @@ pub(super) fn allocate(value: &Value, budget: &EvalBudget) -> Result<(), EvalErr
 fn allocate_nested(value: &Value, budget: &EvalBudget, depth: u32) -> Result<(), EvalError> {
     let len = match value {
         Value::String(text) => text.len(),
-        // Bytes are formatted as numbers or as base64, which is longer.
+        // Bytes are formatted as numbers, with up to four characters per byte, or as base64, which is shorter.
         Value::Bytes(bytes) => bytes.len().saturating_mul(4),
         _ => 0,
     };

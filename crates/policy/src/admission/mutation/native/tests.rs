@@ -25,7 +25,7 @@ fn env() -> &'static Env {
     mutation_env(KubernetesVersion::DEFAULT)
 }
 
-/// The behavior before JSON patches converted nested objects.
+/// The behavior of a version in which JSON patches cannot contain nested objects.
 fn behavior() -> Behavior {
     KubernetesVersion::new(36).with_patch(3).behavior()
 }
