@@ -119,7 +119,8 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     all
 }
 
-/// Returns a name in lower case without its `not` and the verb before it. `None` if there is no `not`.
+/// Removes `not`, and the verb before it, from a lower-case name. `None` if the name has no `not`, or other words
+/// before it.
 fn without_negation(lower: &str) -> Option<String> {
     let (before, after) = ["doesnt", "dont", "isnt", "not"]
         .into_iter()
@@ -128,8 +129,8 @@ fn without_negation(lower: &str) -> Option<String> {
     (is_verb && !after.is_empty()).then(|| after.to_owned())
 }
 
-/// Returns true if two names differ more in a negating word or prefix, such as `not` in `notContains`, than in spelling.
-/// `differing` is their distance.
+/// Returns true if one name is the opposite of the other: removing a negating word or prefix, such as `not` in
+/// `notContains`, makes the names more similar. `differing` is the distance of the names.
 fn is_opposite(name: &str, other: &str, differing: usize) -> bool {
     let Some(most) = differing.checked_sub(1) else {
         return false;
@@ -146,8 +147,8 @@ fn is_opposite(name: &str, other: &str, differing: usize) -> bool {
     differ_in(("n", "")) || pairs.any(|(a, b)| differ_in((a, b)) || differ_in((b, a)))
 }
 
-/// Returns the strings, in lower case, that remain if `word` is removed from the start of one of the words in `name`.
-/// `not` is removed at any position.
+/// Removes `word` from the start of a word in `name`, and returns the lower-case results, one for each such word. `not`
+/// is removed at any position.
 fn without_word(name: &str, word: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     if word.is_empty() {
@@ -190,7 +191,7 @@ pub fn negated<'a>(name: &str, mut names: impl Iterator<Item = &'a str>) -> Opti
 /// Returns the cost of the edits that turn a name into another. `None` if it exceeds `most`.
 fn distance(a: &str, b: &str, most: usize) -> Option<usize> {
     let b: Vec<char> = b.chars().collect();
-    // The two previous rows of the distance matrix, each with its letter of `a`.
+    // The last two rows of the distance matrix, each with the letter of `a` that it belongs to.
     let mut second: (Option<char>, Vec<usize>) = (None, Vec::new());
     let mut first: (Option<char>, Vec<usize>) = (None, (0..=b.len()).map(|n| n * EDIT).collect());
     for (n, letter) in a.chars().enumerate() {

@@ -13,7 +13,7 @@ use crate::matching;
 use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
 
-/// Returns the lints of `binding`, a binding of `policy`. Their field paths refer to the binding. `mapper` has the
+/// Returns the lints of `binding`, a binding of `policy`. Their field paths refer to the binding. `mapper` contains the
 /// served resources.
 #[must_use]
 pub fn find_in_binding(
@@ -83,7 +83,7 @@ fn disjoint_rules(
         .resource_rules
         .as_ref()
         .filter(|rules| !rules.is_empty())?;
-    // The policy with the rules of the binding instead of its own.
+    // A policy with only the rules of the binding.
     let narrowed = RequestPolicy {
         match_constraints: Some(MatchResources {
             resource_rules: Some(rules.clone()),
@@ -92,7 +92,7 @@ fn disjoint_rules(
         }),
         ..RequestPolicy::default()
     };
-    // If a rule has an unserved resource, the rules may overlap.
+    // An unserved resource may be in both sets of rules, so the rules may overlap.
     let is_known = |policy| matching::resolve(policy, mapper).unserved.is_empty();
     if !is_known(policy) || !is_known(&narrowed) {
         return None;

@@ -93,7 +93,7 @@ pub(super) fn contradictory_validations(policy: &CompiledPolicy) -> Option<Lint>
         let Some(contradiction) = constant(&operands, false) else {
             continue;
         };
-        // A contradiction within one validation has its own finding.
+        // A contradiction within one validation is reported for that validation.
         let own = operands.iter().zip(&of_operand);
         let own = own.filter(|(_, other)| std::ptr::eq(**other, expression));
         let own: Vec<_> = own.map(|(operand, _)| *operand).collect();
@@ -134,17 +134,17 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
 /// The constraints on one path by the operands of a chain.
 #[derive(Default)]
 struct PathConstraints<'a> {
-    /// The literal of an operand `path == literal` in a chain of `&&`, or `path != literal` in a chain of `||`.
+    /// The literal of the first operand `path == literal` in a chain of `&&`, or `path != literal` in a chain of `||`.
     one: Option<&'a Literal>,
     /// The literals of an operand `path in [literals]` in a chain of `&&`.
     among: Option<Vec<&'a Literal>>,
-    /// The lower bound on the path, and true if it is inclusive. A chain of `&&` has the tightest bound, and a chain of
-    /// `||` the widest.
+    /// The lower bound on the path, and true if it is inclusive. For a chain of `&&`, this is the tightest bound of all
+    /// operands. For a chain of `||`, it is the widest.
     lower: Option<(f64, bool)>,
     /// The upper bound, represented like the lower bound.
     upper: Option<(f64, bool)>,
-    /// The tests of the string at the path, each with its result if the chain of `&&` is true, or if the chain of `||`
-    /// is false.
+    /// The tests of the string at the path. Each test has the result that makes a chain of `&&` true, or a chain of
+    /// `||` false.
     tests: Vec<TestResult<'a>>,
 }
 
@@ -205,7 +205,8 @@ fn constant(operands: &[(&Ast, ExprId)], is_or: bool) -> Option<Constant> {
                 n,
                 value: is_or,
                 path,
-                // With the other operator, a comparison with both bools would have a constant result, too.
+                // With the other operator, a comparison with both booleans would be constant too, so it cannot be the
+                // intended one.
                 may_mean_other_operator: !matches!(literal, Literal::Bool(_)),
             });
         }
@@ -253,7 +254,8 @@ fn is_other(left: &Literal, right: &Literal) -> bool {
     std::mem::discriminant(left) == std::mem::discriminant(right) && left != right
 }
 
-/// Adds a bound. Returns true if the bounds now exclude every value (for `&&`) or include every value (for `||`).
+/// Adds a bound. Returns true if the bounds now exclude every value in a chain of `&&`, or include every value in a
+/// chain of `||`.
 fn bounds(
     constraints: &mut PathConstraints<'_>,
     operator: Operator,
@@ -270,7 +272,7 @@ fn bounds(
     } else {
         &mut constraints.upper
     };
-    // A chain of `&&` has the tighter bound, a chain of `||` the wider one.
+    // Keeps the tighter bound for a chain of `&&`, and the wider bound for a chain of `||`.
     let is_further = bound.is_none_or(|(before, _)| (value > before) == (is_lower != is_or));
     if is_further {
         *bound = Some((value, includes));

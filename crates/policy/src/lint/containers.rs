@@ -1,5 +1,5 @@
 //! Finds policies that check the containers of Pods but not their init or ephemeral containers. Also finds image
-//! prefixes with which the names of other registries can start.
+//! prefixes that also match images of other registries.
 
 use std::collections::BTreeSet;
 
@@ -119,7 +119,8 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
         })
 }
 
-/// Returns the advice to iterate over the other containers too. `paths` are the paths of the regular containers.
+/// Returns the advice to also iterate over init and ephemeral containers. `paths` are the paths of the regular
+/// containers.
 fn fix(paths: &BTreeSet<String>) -> String {
     let lists = paths.iter().map(|path| {
         let spec = path.trim_end_matches(".containers");
@@ -157,7 +158,7 @@ fn iterated(
         Expr::Literal(Literal::String(text)) => SECURITY_FIELDS.contains(&&**text),
         _ => false,
     });
-    // A comparison with the old object is only about containers that both objects have.
+    // A comparison with the old object may concern only containers that both objects have, so it is not reported.
     let mut nodes = ast.descendants(id).into_iter();
     let reads_old =
         nodes.any(|id| matches!(ast.expr(id), Expr::Ident(name) if **name == *"oldObject"));
@@ -207,8 +208,8 @@ fn containers(
     }
 }
 
-/// Adds lints about `image.startsWith('registry.example.com')`: the name of another registry may start with this
-/// prefix.
+/// Adds a lint for each test like `image.startsWith('registry.example.com')`. The name of a different registry may
+/// start with the same prefix.
 fn image_prefixes(expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint>) {
     let negated: BTreeSet<usize> = ast
         .iter()
@@ -226,7 +227,8 @@ fn image_prefixes(expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint
         else {
             continue;
         };
-        // A negated test denies more than intended, which is harmless. In a match condition, it excludes more requests.
+        // A negated test denies more requests than intended, so it is not reported. But in a match condition, it
+        // excludes more requests from the policy.
         let is_strict = negated.contains(&id.index()) && expression.role != Role::MatchCondition;
         if &**function != "startsWith" || is_strict {
             continue;

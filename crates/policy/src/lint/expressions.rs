@@ -135,10 +135,10 @@ impl Names {
         Some(UnmatchedName { intended })
     }
 
-    /// Returns the name in `names` that `text` is probably intended to be. This is the only spelling variant of `text`.
-    /// If there is none, it is the most similar name, or a list of equally similar names. Similar names are ignored if
-    /// `is_served`, which means that `text` is itself the name of a served kind or resource. `None` if `names` contains
-    /// `text`.
+    /// Returns the name in `names` that was probably intended instead of `text`: the only spelling variant of `text`.
+    /// If `text` has no spelling variant, returns the most similar name, or a list of equally similar names. Ignores
+    /// similar names if `is_served`, that is, if `text` is the name of a served kind or resource. `None` if `names`
+    /// contains `text`, or several spelling variants of it.
     fn intended(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
             return None;
@@ -153,7 +153,7 @@ impl Names {
     }
 }
 
-/// A name in a comparison that no matched request has.
+/// A compared name that no matched request has.
 struct UnmatchedName {
     /// The name that was probably intended.
     intended: Option<String>,
@@ -344,8 +344,8 @@ impl Search<'_> {
         None
     }
 
-    /// Returns the resource of the kind `text`, if `text` has a capital: names of resources have none. `None` if several
-    /// groups have the kind.
+    /// Returns the resource of the kind `text`. `None` if several resources have this kind. Also `None` if `text` has
+    /// no capital letter, because it may then be the name of a resource.
     fn resource_of_kind(&self, text: &str) -> Option<String> {
         text.contains(|c: char| c.is_ascii_uppercase())
             .then_some(())?;
@@ -574,7 +574,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
         let comparison = format!("quantity({operand}).compareTo(quantity('{text}')) {symbol} 0");
         ("quantities", comparison)
     } else if is_version(text) {
-        // With `true` as second argument, `semver()` accepts a leading `v` and missing parts.
+        // `semver(text, true)` also accepts a leading `v` and missing parts.
         let is_complete = !text.starts_with('v') && text.matches('.').count() == 2;
         let more = if is_complete { "" } else { ", true" };
         let [one, other] = [operand, &format!("'{text}'")].map(|it| format!("semver({it}{more})"));

@@ -36,7 +36,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints.collect()
 }
 
-/// Returns the first string literal with a line break that is a part of each value of the expression.
+/// Returns the first string literal with a line break that every value of the expression contains.
 fn line_break(ast: &Ast) -> Option<ExprId> {
     let mut parts = Vec::new();
     let mut open = vec![ast.root()];

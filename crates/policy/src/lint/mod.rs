@@ -40,7 +40,7 @@ pub use model::Lint;
 pub use optionals::{missing_optionals, missing_question_mark};
 pub use rules::intended_groups;
 
-/// Returns the lints of `policy`. `resources` are the resources that its rules match. `mapper` has the served
+/// Returns the lints of `policy`. `resources` are the resources that its rules match. `mapper` contains the served
 /// resources.
 #[must_use]
 pub fn find(

@@ -1,5 +1,5 @@
 //! Finds policies that match only the creation of objects, but validate fields that an update can change. Also finds
-//! policies for CONNECT that read the metadata of `object`, which are options without metadata.
+//! policies for CONNECT that read `object.metadata`. In a CONNECT request, `object` contains options without metadata.
 
 use kubernetes::schema::rest_mapper::RestMapper;
 use kubernetes::validity::may_update;
@@ -13,7 +13,7 @@ use crate::reads::{Attribute, Input, is_input};
 use crate::rule::Rule;
 use cel::source::SourceMap;
 
-/// The groups whose objects are only created, and are not stored.
+/// The groups whose objects can only be created and are not stored.
 const VIRTUAL_GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// Returns a lint if validations read a field of created objects that an update can change, and no rule matches UPDATE.
@@ -99,7 +99,7 @@ pub(super) fn absent_metadata(policy: &CompiledPolicy, mapper: &RestMapper) -> V
     lints.collect()
 }
 
-/// Returns true if rules match the creation of objects of the resource, but no update.
+/// Returns true if rules name the resource and match its creation, but no update.
 fn is_unmatched(target: &Target<'_>) -> bool {
     let gvr = &target.resource.gvr;
     let has = |name: &str| target.operations.names().any(|operation| operation == name);
@@ -111,7 +111,7 @@ fn is_unmatched(target: &Target<'_>) -> bool {
         && (!gvr.group.is_empty() || gvr.resource != "bindings")
 }
 
-/// Returns the fields of `object` that the validations read, except for whole objects.
+/// Returns the fields of `object` that the validations read. Reads of the whole object are not included.
 fn reads(policy: &CompiledPolicy) -> Vec<FieldRead> {
     let mut sources = Sources::default();
     for expression in policy.expressions() {
@@ -126,7 +126,7 @@ fn reads(policy: &CompiledPolicy) -> Vec<FieldRead> {
     reads
 }
 
-/// Returns the names of the fields, without the steps into lists and maps.
+/// Returns the names of the fields on the path. Steps into elements of lists and maps are left out.
 fn names(path: &[Step]) -> impl Iterator<Item = &str> {
     path.iter().filter_map(|step| match step {
         Step::Field(name) => Some(name.as_str()),

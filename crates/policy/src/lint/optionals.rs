@@ -89,8 +89,8 @@ fn call(ast: &Ast, id: ExprId) -> Option<(&str, ExprId)> {
     }
 }
 
-/// Returns the optional form of the selection `id`, such as `.?b` for `a.b`, and the noun for the selected value. `None`
-/// for other expressions, and for variables.
+/// Returns the optional form of the selection `id`, such as `.?b` for `a.b`, and a noun for the selected value. `None`
+/// for other expressions, for policy variables, and for long keys.
 fn selection(ast: &Ast, id: ExprId) -> Option<(String, &'static str)> {
     match ast.expr(id) {
         Expr::Select {
@@ -114,7 +114,7 @@ fn short(text: String) -> Option<String> {
     (text.chars().count() <= MAX_SHOWN).then_some(text)
 }
 
-/// Returns true if the result of `id` is the receiver of `or` or `orValue`, so it can be an optional.
+/// Returns true if `or` or `orValue` is called on the result of `id`, so that the result may be an optional.
 fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
     ast.iter().any(|(_, expr)| {
         matches!(expr, Expr::Call { function, target: Some(receiver), .. }
@@ -127,7 +127,7 @@ fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
 #[must_use]
 pub fn missing_question_mark(ast: &Ast, id: ExprId) -> Option<u32> {
     let (function, receiver) = call(ast, id)?;
-    // Without `orValue`, the result of `or` would become an optional.
+    // With the `?`, the result of `or` is an optional, which needs a call of `or` or `orValue`.
     let keeps_value = function == "orValue" || is_unwrapped(ast, id);
     (keeps_value && selection(ast, receiver).is_some()).then(|| ast.offset(receiver))
 }

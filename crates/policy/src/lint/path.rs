@@ -1,4 +1,4 @@
-//! Paths: strings for expressions that denote a field of the request. They make such expressions comparable.
+//! Paths: strings that identify a field of the request. Expressions with equal paths denote the same field.
 
 use std::fmt::Write as _;
 
@@ -30,8 +30,8 @@ pub(super) fn path(ast: &Ast, id: ExprId) -> Option<String> {
     (!attribute.is_dynamic).then_some(path)
 }
 
-/// A comparison of a path such as `object.spec.replicas` or `object.spec.containers.size()`, the left operand, with a
-/// literal.
+/// A comparison of a path with a literal. The path is the left operand, such as `object.spec.replicas` or
+/// `object.spec.containers.size()`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison<'a> {
     pub(super) path: String,

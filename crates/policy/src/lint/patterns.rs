@@ -59,7 +59,8 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
             lints.push(lint_at(argument, finding));
             continue;
         }
-        // A negated test denies more than intended, which is harmless.
+        // The other lints are only about conditions that a validation requires. A negated test denies more than
+        // intended, which is harmless.
         let required = required.get_or_insert_with(|| required_conditions(expression, ast));
         if !required.contains(&id.index()) {
             continue;
@@ -145,7 +146,7 @@ fn unmatchable(regex: &Regex, pattern: &str) -> Option<Finding> {
         (_, true) => "`$` only matches at the end",
         _ => return None,
     };
-    // A regular expression literal of JavaScript.
+    // The pattern may be a JavaScript literal such as `/^a$/i`.
     let help = pattern.strip_prefix('/').and_then(|rest| {
         let (inner, flags) = rest.rsplit_once('/')?;
         match flags {
@@ -200,18 +201,18 @@ fn min_length(regex: &Regex, id: NodeId) -> usize {
     }
 }
 
-/// The quantifier of a part that consists of one class.
+/// The quantifier of a pattern part that consists of one character class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantifier {
-    /// The class itself, or a fixed number of times.
+    /// No quantifier.
     Fixed,
-    /// `+`, `*`, or a number of times that varies.
+    /// `+`, `*`, or a range such as `{1,3}`.
     Varying,
-    /// A fixed number of times greater than one.
+    /// A fixed number of repetitions, such as `{3}`.
     Counted,
 }
 
-/// Returns the quantifier if the node is a class, or a repeated class. `None` for other nodes, and for `.`.
+/// Returns the quantifier if the node is a character class or its repetition. `None` for other nodes, and for `.`.
 fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     let node = regex.node(id);
     let is_class = |id: NodeId| matches!(regex.node(id).kind, NodeKind::Class(_));
@@ -227,7 +228,7 @@ fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     is_class(*inner).then_some(quantifier)
 }
 
-/// Returns the anchors of an alternative: true for a start, and true for an end.
+/// Returns true if the alternative begins with a start anchor, and true if it ends with an end anchor.
 fn anchors(regex: &Regex, id: NodeId) -> (bool, bool) {
     let parts = parts(regex, id);
     let is_start = |kind: &NodeKind| matches!(kind, NodeKind::BeginText | NodeKind::BeginLine);
@@ -237,7 +238,7 @@ fn anchors(regex: &Regex, id: NodeId) -> (bool, bool) {
     (first.is_some_and(is_start), last.is_some_and(is_end))
 }
 
-/// Returns the alternatives of a node, without a group around them. Empty for other nodes.
+/// Returns the operands of `|` if the node is an alternation or a group that contains one. Empty for other nodes.
 fn alternatives(regex: &Regex, mut id: NodeId) -> Vec<NodeId> {
     loop {
         let node = regex.node(id);
@@ -301,7 +302,8 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
             false,
         );
     }
-    // A repetition at an open end only has an effect if the pattern must match the whole string.
+    // Without an anchor next to it, a repetition has no effect. Its author probably believes that the pattern must
+    // match the whole string.
     let is_simple = parts
         .iter()
         .all(|id| matches!(regex.node(*id).kind, NodeKind::Literal(_)) || class_at(*id).is_some());
@@ -327,14 +329,16 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     finding(
         format!("`{pattern}` also matches a string {others}"),
         format!("to match the whole string, write `{start}{pattern}{end}`"),
-        // The start of a string may be a number of characters, and a string may have to contain some character.
+        // Two patterns may be intended: a required prefix of a fixed length, such as `^[0-9]{3}`, and a single repeated
+        // class, such as `[a-z]+`, which only requires that the string contains such a character.
         has_start && at_end == Quantifier::Counted
             || parts.len() == 1 && !has_start && !has_end && at_end == Quantifier::Varying,
     )
 }
 
-/// Returns the pattern with a group around its alternatives if only the first one has `^`, and only the last one has `$`.
-/// `^kube-|-system$` with a separator is probably intended: the start or the end of a name.
+/// Returns the pattern with a group around its alternatives if only the first one has `^` and only the last one has
+/// `$`. `None` for a pattern such as `^kube-|-system$`, in which the last alternative starts with a separator. It is
+/// probably intended to match the start or the end of a name.
 fn one_sided(regex: &Regex, pattern: &str, alternatives: &[NodeId]) -> Option<String> {
     let all: Vec<(bool, bool)> = alternatives.iter().map(|id| anchors(regex, *id)).collect();
     let [(true, false), between @ .., (false, true)] = &*all else {
@@ -353,7 +357,7 @@ fn one_sided(regex: &Regex, pattern: &str, alternatives: &[NodeId]) -> Option<St
     (is_plain && !is_suffix).then(|| format!("^({inner})$"))
 }
 
-/// Returns true if the pattern is the name of a registry with a slash.
+/// Returns true if the pattern starts with the host name of a registry and a slash.
 fn names_registry(pattern: &str) -> bool {
     let (host, _) = pattern.split_once('/').unwrap_or_default();
     let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '\\');
@@ -370,7 +374,7 @@ fn unescaped_dot(pattern: &str) -> Option<Finding> {
     while let Some(c) = rest.chars().next() {
         let n_name = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(n_name);
-        // A dot with a quantifier is no part of the domain.
+        // In `example.*`, the quantifier belongs to the dot, so the dot is not part of the domain.
         let domain = if after.starts_with(['*', '+', '?', '{']) {
             name.strip_suffix('.').unwrap_or_default()
         } else {
@@ -385,7 +389,7 @@ fn unescaped_dot(pattern: &str) -> Option<Finding> {
                     && labels
                         .last()
                         .is_some_and(|last| TOP_LEVEL_DOMAINS.contains(last)));
-        // The name must be followed by a separator, not by a quantifier.
+        // The domain must end before a dot with a quantifier, at a separator, or at the end of the pattern.
         let is_complete = domain.len() < name.len()
             || after.is_empty()
             || after.starts_with(['/', ':', '$', ')', '|', '\\']);

@@ -1,4 +1,5 @@
-//! The positions of tests in a condition, the tests of strings with literals, and the fields that the strings come from.
+//! Finds the conditions that an expression consists of, the comparisons of strings with literals, and the fields from
+//! which the strings come.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use crate::reads::Attribute;
 /// Maximum number of nodes of an analyzed expression.
 const MAX_NODES: usize = 20_000;
 
-/// Maximum number of nested macros between a variable and the field that it comes from.
+/// Maximum number of nested macros between a macro variable and the field from which its value comes.
 const MAX_LISTS: usize = 8;
 
 /// Returns the conditions that `ast` consists of, outermost first. The second value is false for a condition within a
@@ -69,7 +70,7 @@ pub(super) fn conjuncts(ast: &Ast, id: ExprId) -> Vec<ExprId> {
     conjuncts
 }
 
-/// The lists and maps that macros iterate over, by the uses of the macro variables.
+/// The list or map that each use of a macro variable iterates over, by the index of the using node.
 #[derive(Debug, Default)]
 pub(super) struct Elements(HashMap<usize, ExprId>);
 
@@ -83,7 +84,8 @@ impl Elements {
             Expr::Comprehension(fold) if fold.iter_var2.is_none() => Some(fold),
             _ => None,
         });
-        // Outer macros have higher ids, and inner macros hide their variables.
+        // Outer macros have higher ids, so the reverse order visits them first. If an inner macro declares the same
+        // variable name, its list then replaces that of the outer macro.
         let folds: Vec<_> = folds.collect();
         for fold in folds.into_iter().rev() {
             for id in ast.descendants(fold.loop_step) {
@@ -95,7 +97,7 @@ impl Elements {
         Self(lists)
     }
 
-    /// Returns the list or map whose element or key `id` denotes.
+    /// Returns the list or map if `id` is a macro variable that denotes one of its elements or keys.
     pub(super) fn list(&self, id: ExprId) -> Option<ExprId> {
         self.0.get(&id.index()).copied()
     }
@@ -153,17 +155,17 @@ pub(super) enum StringTestKind {
     Contains,
 }
 
-/// A test of a string with literals.
+/// A comparison of a string with literals.
 #[derive(Clone, Debug)]
 pub(super) struct StringTest<'a> {
     pub(super) kind: StringTestKind,
     pub(super) subject: ExprId,
-    /// The literals, with their nodes. `In` has the elements of the list that are literals.
+    /// The literals, with their nodes. For `In`, these are the list elements that are literals.
     pub(super) literals: Vec<(ExprId, &'a str)>,
 }
 
 impl StringTest<'_> {
-    /// Returns the constant result of the test if the literal never matches, as the end of a message.
+    /// Returns the end of a message: the result of the test if `literal` never matches.
     pub(super) fn result_of_mismatch(&self, literal: &str) -> String {
         match (self.kind, self.literals.len()) {
             (StringTestKind::Differs, _) => "this is always true".to_owned(),

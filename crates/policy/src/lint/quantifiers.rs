@@ -53,7 +53,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
             ComprehensionKind::All(test) if negated.contains(&id) => {
                 let is_equal = |id: ExprId| {
                     let subject = equal(ast, id).filter(|subject| of_element(*subject))?;
-                    // An element of a list has a name that no other element has.
+                    // Names are unique in a list, so at most one element passes a test such as `e.name == 'a'`.
                     let is_name = elements.field(ast, subject) == Some("name");
                     (is_validation || is_name).then_some(())
                 };

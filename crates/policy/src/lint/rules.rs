@@ -248,7 +248,7 @@ fn impossible_operations<'a>(
     mapper: &'a RestMapper,
 ) -> impl Iterator<Item = Lint> + 'a {
     let operations = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
-    // Only the subresources of built-in groups have known operations. A group wildcard may match other subresources.
+    // The operations of subresources are known only for built-in groups.
     let is_builtin = |group: &String| {
         group.is_empty() || group == "*" || is_usual(group) || is_certificates(group)
     };
@@ -261,7 +261,7 @@ fn impossible_operations<'a>(
         if !is_known || main == "*" || sub == "*" || operations.names().any(is_possible) {
             return None;
         }
-        // The name of an unserved subresource may be misspelled.
+        // An unserved subresource may be misspelled, so its possible operations are unknown.
         let is_served = || mapper.resources.iter().any(|it| it.gvr.resource == *resource);
         if !sub.is_empty() && !is_served() {
             return None;
@@ -341,7 +341,7 @@ const BYPASSES: [SubresourceBypass; 3] = [
     },
 ];
 
-/// Finds fields that expressions read, and that requests for an unmatched subresource can change.
+/// Finds fields that the expressions read, but that a request for a subresource can change although no rule matches it.
 fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &mut Vec<Lint>) {
     for bypass in &BYPASSES {
         let reads = |name: &str| {
@@ -349,7 +349,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                 expression.parsed().is_ok_and(|ast| {
                     ast.iter().any(|(_, expr)| match expr {
                         Expr::Select { field, .. } => &**field == name,
-                        // The field of `?.` and `[...]` is a string literal.
+                        // In `.?field` and `['field']`, the name of the field is a string literal.
                         Expr::Literal(Literal::String(text)) => &**text == name,
                         _ => false,
                     })
@@ -401,7 +401,7 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                      so test it with has()"
                 )
             }),
-            // The policy works for the requests that its rules match.
+            // The policy works as intended for the requests that its rules match.
             is_harmless: true,
         });
     }

@@ -25,7 +25,7 @@ impl<'a> LabelConstraints<'a> {
     fn allow(&mut self, values: impl Iterator<Item = &'a str>) {
         let values: BTreeSet<&str> = values.collect();
         self.is_there = true;
-        // The API server rejects a requirement without values.
+        // A requirement without values is ignored here, because the API server rejects it.
         if values.is_empty() {
             return;
         }
@@ -108,7 +108,7 @@ pub(super) fn ineffective(
         return None;
     }
     let targets = matching::targets(policy, mapper);
-    // A resource that is not served may be namespaced.
+    // An unserved resource may be namespaced, so all named resources must be served.
     let constraints = policy.match_constraints.as_ref()?;
     let rules = constraints.resource_rules.iter().flatten();
     let mut named = rules.flat_map(|rule| rule.resources.iter().flatten());
@@ -119,7 +119,7 @@ pub(super) fn ineffective(
     if !named.all(is_target) {
         return None;
     }
-    // Namespace is an exception: the selector is compared with the labels of the Namespace itself.
+    // The selector also has an effect on Namespaces, because it is compared with their own labels.
     let has_none = |target: &matching::Target<'_>| {
         !target.resource.namespaced
             && !target.by_wildcard
@@ -155,7 +155,8 @@ pub(super) fn disjoint_namespaces(
         return None;
     }
     let label = contradiction(both)?;
-    // Cluster-scoped objects match both selectors.
+    // The selectors contradict each other only for namespaced objects and Namespaces: other objects match every
+    // namespaceSelector.
     let targets = matching::targets(policy, mapper);
     let has_labels = |target: &matching::Target<'_>| {
         target.resource.namespaced || target.resource.gvr.resource == "namespaces"
@@ -191,7 +192,7 @@ fn contradiction<'a>(
         let values = requirement.values.iter().flatten().map(String::as_str);
         match requirement.operator.as_str() {
             "In" => constraints.allow(values),
-            // `NotIn` also matches if the label is absent.
+            // `NotIn` does not require that the label is present.
             "NotIn" => constraints.disallowed.extend(values),
             "Exists" => constraints.is_there = true,
             "DoesNotExist" => constraints.is_absent = true,

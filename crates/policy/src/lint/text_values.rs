@@ -1,4 +1,5 @@
-//! Finds tests of strings with literals that the strings never have, and prefixes and suffixes that other names also have.
+//! Finds comparisons of strings with literals that never match. Also finds prefixes and suffixes that match more names
+//! than intended.
 
 use std::collections::HashMap;
 
@@ -119,7 +120,7 @@ fn other_case(ast: &Ast, test: &StringTest<'_>, text: &str) -> Option<Finding> {
 
 /// Finds a literal with a wildcard such as `*:latest`, which other policy engines interpret as a pattern.
 fn wildcard(ast: &Ast, test: &StringTest<'_>, field: &str, text: &str) -> Option<Finding> {
-    // Custom resources may have the image `*` for all images.
+    // In a custom resource, `*` may denote all images.
     let is_all = text == "*" && NAME_FIELDS.contains(&field);
     if !text.contains('*') || is_all {
         return None;
@@ -184,7 +185,7 @@ fn impossible_end(test: &StringTest<'_>, field: &str, text: &str) -> Option<Find
         StringTestKind::EndsWith => (text.chars().last()?, "ends", "startsWith"),
         _ => return None,
     };
-    // A host name may end with a dot.
+    // A host name may end with a dot, but not start with one.
     let is_impossible = match noun {
         "an image" => matches!(c, ':' | '@' | '/' | '.' | '-'),
         "a host name" => c == '-' || c == '.' && test.kind == StringTestKind::StartsWith,
@@ -197,7 +198,7 @@ fn impossible_end(test: &StringTest<'_>, field: &str, text: &str) -> Option<Find
     })
 }
 
-/// Finds a prefix or suffix that ends within a name.
+/// Finds a prefix or suffix that also matches names of other domains, because it does not end at a separator.
 fn partial_name(test: &StringTest<'_>, field: &str, text: &str) -> Option<Finding> {
     let is_label = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let is_domain = text.contains('.')

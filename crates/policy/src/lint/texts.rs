@@ -43,7 +43,7 @@ pub(super) fn text_test(ast: &Ast, id: ExprId) -> Option<(String, TestResult<'_>
         let Expr::Literal(Literal::String(text)) = ast.expr(*arg) else {
             return None;
         };
-        // A test for an empty string is always true, so it is ignored.
+        // A test with an empty literal is always true, so it is ignored.
         let test = TextTest { kind, text };
         return (!text.is_empty()).then_some((path::path(ast, *target)?, (test, true)));
     }
@@ -90,7 +90,7 @@ impl TextTest<'_> {
     }
 }
 
-/// How two results of tests of the same string contradict each other.
+/// The reason why two test results for the same string contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contradiction {
     /// No string passes both tests.

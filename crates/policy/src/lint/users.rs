@@ -1,4 +1,5 @@
-//! Finds tests of the user name and the groups of a request that are never true, or that other users also pass.
+//! Finds tests of the user name and the groups of a request that are never true, or that match more users than
+//! intended.
 
 use std::collections::HashMap;
 
@@ -58,7 +59,7 @@ const NODE: &str = "system:node:";
 /// Maximum length of a name in a message, in bytes.
 const MAX_SHOWN: usize = 100;
 
-/// The part of a user that a string is.
+/// The property of a user that an expression compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Username,
@@ -110,7 +111,8 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
     lints
 }
 
-/// Returns true if the policy becomes weaker if a test is true for more strings. `sign` is that of the test.
+/// Returns true if the policy becomes weaker when a test matches more strings than intended. `sign` is false for a
+/// negated test.
 pub(super) fn is_widened(role: Role, sign: Option<bool>) -> bool {
     match role {
         Role::Validation => sign == Some(true),
@@ -125,7 +127,7 @@ struct Finding {
     help: Option<String>,
 }
 
-/// Returns the test of a string, or of the elements of a list: `'a' in request.userInfo.groups`.
+/// Returns the test of a string, or the test of the elements of a list such as `'a' in request.userInfo.groups`.
 fn test(ast: &Ast, id: ExprId) -> Option<StringTest<'_>> {
     if let Some(test) = string_test(ast, id) {
         return Some(test);
@@ -224,9 +226,9 @@ fn mistaken_name(subject: Subject, kind: StringTestKind, text: &str) -> Option<F
     }
 }
 
-/// Returns the only name that is similar to a misspelled one.
+/// Returns the name of which `text` is probably a misspelling.
 fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
-    // Distributions of Kubernetes have other names, such as `system:admin`.
+    // The lengths must be similar, because Kubernetes distributions define other names, such as `system:admin`.
     let near = nearest_only(text, names.iter().copied())?;
     let is_typo = text.starts_with("system") && text.len().abs_diff(near.len()) <= 2;
     (near != text && is_typo && !names.contains(&text)).then_some(near)
@@ -241,7 +243,7 @@ fn open_prefix(subject: Subject, kind: StringTestKind, text: &str) -> Option<Fin
     let namespace = text
         .strip_prefix(prefix)
         .filter(|_| kind == StringTestKind::StartsWith)?;
-    // A prefix that ends with a hyphen is meant for several namespaces.
+    // A prefix that ends with a hyphen is probably intended for several namespaces.
     let is_name = namespace.ends_with(|c: char| c.is_ascii_alphanumeric());
     (is_name && !namespace.contains(':')).then(|| Finding {
         rule: Rule::PartialName,

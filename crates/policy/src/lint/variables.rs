@@ -66,7 +66,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints
 }
 
-/// Returns true if the text of an expression with a syntax error contains the name.
+/// Returns true if an expression that cannot be parsed contains the word `name`.
 fn may_be_read(policy: &CompiledPolicy, name: &str) -> bool {
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
     policy.expressions().iter().any(|expression| {

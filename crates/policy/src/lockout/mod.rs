@@ -96,7 +96,7 @@ pub fn find(
         let admission = Admission::from_compiled(policy);
         let denied = review(&admission, &bindings, params);
         let is_vital = denied.iter().any(|(is_vital, _)| *is_vital);
-        // If the whole cluster stops working, individual workloads are not reported.
+        // If vital requests are denied, denied requests of individual workloads are not reported.
         let reported = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
         let mut denied: Vec<Denied> = reported.map(|(_, denied)| denied).collect();
         // Denials that are independent of params come first.
@@ -125,7 +125,7 @@ fn are_missing(reference: &ParamRef) -> bool {
             .match_labels
             .iter()
             .any(|labels| !labels.is_empty());
-        // These objects have no labels. Only a selector that requires no label selects them.
+        // `kube-root-ca.crt` and `default` have no labels, so only a selector that requires no label selects them.
         let mut requirements = selector.match_expressions.iter().flatten();
         !has_labels && !requirements.any(|it| matches!(&*it.operator, "In" | "Exists"))
     });

@@ -325,7 +325,7 @@ fn essential(
     }
 }
 
-/// Returns the objects as admission plugins receive them. The fields that the API server sets are included if they are
+/// Returns the objects as admission plugins receive them. Fields that the API server sets are added if their values are
 /// known.
 fn seen(
     gvk: &Gvk,

@@ -291,7 +291,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
         }
         for name in list(rule.spec.resources.as_ref()) {
             checkpoint();
-            // A repeated name is reported once.
+            // A name in several rules is reported only once.
             if matched_names.insert(name.clone()) {
                 let is_searched = matches.unserved.len() < MAX_SEARCHED;
                 let unserved = unserved(n, rule.spec, name, mapper, is_searched);
@@ -324,12 +324,11 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
     matches
 }
 
-/// Converts the matches of a policy to the matches of a webhook with the same rules. The boolean is true if the webhook
+/// Converts the matches of a policy to the matches of a webhook with the same rules. Also returns true if the webhook
 /// is called for reviews, such as `TokenReview`.
 ///
-/// Unlike policies, webhooks are called for reviews before Kubernetes 1.37, and are never called for webhook
-/// configurations. The result has no
-/// reviews as resources, because their kinds are not checked.
+/// Unlike policies, webhooks are never called for webhook configurations. Before Kubernetes 1.37, they are called for
+/// reviews. The resulting matches never contain reviews, because the kinds of reviews are not checked.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.
@@ -394,7 +393,7 @@ pub fn webhook_matches_and_reviews(
     )
 }
 
-/// Returns true if a resource that is exempt from policies is a review for which webhooks are called.
+/// Returns true if `resource` is a review for which webhooks are called. All reviews are exempt from policies.
 fn is_called_review(resource: &ExemptResource, behavior: Behavior) -> bool {
     !behavior.webhooks_skip_reviews && !resource.resource.starts_with(exempt::CONFIGURATION_GROUP)
 }

@@ -115,7 +115,7 @@ impl<'a> Rule<'a> {
                 matching.for_each(|name| each(name));
             }
             Values::Many(names) => {
-                // The names in a rule that match the resource.
+                // All names with which a rule can match the resource.
                 let mut could = vec![format!("{main}/*"), "*/*".to_owned()];
                 could.extend([format!("{main}/{sub}"), format!("*/{sub}")]);
                 if sub.is_empty() {
@@ -148,13 +148,13 @@ impl<'a> Rule<'a> {
 /// The operations that a policy's excludeResourceRules exclude.
 pub(super) struct Exclusions<'a> {
     rules: Vec<Rule<'a>>,
-    /// The excluded operations of each resource, by the index of the resource. A cache.
+    /// A cache of the excluded operations of each resource, by the index of the resource.
     of: HashMap<usize, Operations>,
 }
 
 impl<'a> Exclusions<'a> {
     pub(super) fn new(policy: &'a RequestPolicy) -> Self {
-        // A rule with resourceNames only excludes some objects. Its operations are not excluded as a whole.
+        // A rule with resourceNames excludes only some objects, so its operations remain possible.
         let rules = excluded(policy).iter();
         let rules = rules.filter(|rule| list(rule.resource_names.as_ref()).is_empty());
         Self {
@@ -184,9 +184,9 @@ impl<'a> Exclusions<'a> {
     }
 }
 
-/// Group versions with unknown resources.
+/// Group versions whose resources are unknown.
 pub(super) struct Incomplete<'a> {
-    /// For each group, the version and the index of the group version. An empty version means all versions of the
+    /// The group versions by group, each with its version and its index. An empty version means all versions of the
     /// group.
     by_group: HashMap<&'a str, Vec<(&'a str, usize)>>,
 }

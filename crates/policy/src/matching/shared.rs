@@ -25,7 +25,7 @@ pub struct RuleMatches {
     group_versions: BTreeSet<GroupVersion>,
 }
 
-/// The kinds of the matched resources, by how they are checked.
+/// The kinds of the matched resources, grouped by the way in which they are checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Kinds {
     /// Kinds matched by name, sorted.
@@ -62,7 +62,7 @@ struct SharedTarget {
     operations: Operations,
 }
 
-/// Returns the group versions whose OpenAPI documents describe `kinds`. `kinds` must be sorted. The result has the
+/// Returns the group versions whose OpenAPI documents describe `kinds`. `kinds` must be sorted. The result contains the
 /// group versions of the kinds and of their resources, because the document of a resource also describes the kinds of
 /// its subresources.
 #[must_use]

@@ -58,7 +58,7 @@ fn shortened(value: &str) -> &str {
 /// Joins the values of a rule's list for a message.
 fn joined(values: &[String]) -> String {
     let shown = values.iter().take(MAX_SHOWN);
-    // The core group is empty.
+    // The name of the core group is empty. It is quoted if the list has other values.
     let shown = shown.map(|value| match shortened(value) {
         "" if values.len() > 1 => "\"\"",
         value => value,
@@ -89,8 +89,8 @@ pub(super) fn unserved(
     let (suggestion, is_only) = match variant {
         Some((Some(group), name)) => (Some(format!("{group} {name}")), None),
         Some((None, name)) => (Some(name), None),
-        // The name may be correct, because discovery of its group may be incomplete. A similar name is suggested only
-        // as a last resort.
+        // The name may be correct if discovery of its group is incomplete. A merely similar name is therefore suggested
+        // last.
         None if is_searched => near(groups, name, mapper).unzip(),
         None => (None, None),
     };
@@ -179,12 +179,12 @@ fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<(String, b
     nearest_of(name, names).map(|(known, is_only)| (known.to_owned(), is_only))
 }
 
-/// Minimum length of a name that is assumed to be misspelled if another name differs by one edit, in bytes. Shorter
-/// names of different resources in a group are often similar.
+/// Minimum length in bytes of a name that counts as misspelled if a served name differs from it by one edit. Shorter
+/// names of different resources often differ by only one edit.
 const MIN_TYPO_BYTES: usize = 6;
 
-/// Returns true if `name` certainly is a misspelling of `meant`, a resource of the same group: they differ by one edit, but
-/// not in a digit, and the rule does not list both.
+/// Returns true if `name` is very likely a misspelling of `meant`, a resource of the same group. The names must be
+/// long, must differ by at most one edit and not in a digit, and the rule must not list `meant`.
 fn is_typo(rule: &NamedRuleWithOperations, name: &str, meant: &str) -> bool {
     let digits = |text: &str| -> String { text.chars().filter(char::is_ascii_digit).collect() };
     let is_long = name.len().min(meant.len()) >= MIN_TYPO_BYTES;

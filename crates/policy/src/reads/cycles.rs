@@ -33,7 +33,7 @@ pub(crate) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'
 
 /// The state of a variable in the search for cycles.
 struct Order {
-    /// The number of variables that the search visited earlier.
+    /// The number of variables that the search visited before this one.
     index: usize,
     /// The smallest index of an open variable that is reachable from this one.
     lowest: usize,

@@ -1,8 +1,8 @@
 //! Determines the fields of objects that the expressions of a policy read.
 //!
 //! `Sources::reads` returns paths that start at `object` and `oldObject`, each with the kind of access. It follows
-//! reads through policy variables and macro variables. The result may have more fields than an evaluation reads, but
-//! has all of them.
+//! reads through policy variables and macro variables. The result contains all fields that an evaluation reads, and
+//! possibly others.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -143,13 +143,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Records a read of the whole value of `id`.
+    /// Records reads of the whole values that `id` may denote.
     fn use_of(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) {
         let paths = self.paths(ast, id, bound, depth);
         self.note(&paths, AccessKind::Whole);
     }
 
-    /// Returns the paths of the possible values of `id`. Records the reads that determine which of them is the value.
+    /// Returns the paths of the possible values of `id`. Records the reads that select one of these values, such as
+    /// those of a condition.
     fn paths(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) -> Vec<Path> {
         self.n_visits += 1;
         if depth > MAX_DEPTH || self.n_visits > MAX_VISITS {

@@ -60,13 +60,14 @@ impl RuleObject {
 /// The scope of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// The levels of the findings without `--error`, `--warn` and similar flags. The first is the usual level.
+    /// The possible levels of the findings if no flag such as `--error` or `--warn` changes them. The usual level is
+    /// first.
     pub levels: &'static [RuleLevel],
     /// True if `--fix` can fix some findings.
     pub is_fixable: bool,
-    /// The objects with such findings. Empty if the finding is not about an object.
+    /// The types of objects that can have findings of the rule. Empty if the findings do not concern an object.
     pub objects: &'static [RuleObject],
-    /// The versions of Kubernetes. `None` for all versions.
+    /// The versions of Kubernetes to which the rule applies. `None` for all versions.
     pub versions: Option<&'static str>,
 }
 
@@ -129,7 +130,7 @@ impl Rule {
         }
     }
 
-    /// Returns the levels, whether there are fixes, and the objects.
+    /// Returns the levels, true if `--fix` can fix some findings, and the types of objects.
     const fn table(self) -> (&'static [RuleLevel], bool, &'static [RuleObject]) {
         match self {
             Self::AbsentElement
