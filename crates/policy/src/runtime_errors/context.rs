@@ -37,8 +37,8 @@ pub struct Context<'a> {
     /// The matchResources of the policy's binding. `None` if there are several bindings, or if the binding matches all
     /// requests.
     pub match_resources: Option<&'a MatchResources>,
-    /// The types of the kinds, to apply mutations. If `None`, mutations are not applied, and expressions that depend on
-    /// earlier mutations have no findings.
+    /// The types that are needed to apply mutations. If `None`, mutations are not applied, and expressions that depend
+    /// on earlier mutations have no findings.
     pub kinds: Option<&'a (dyn Kinds + Sync)>,
     /// A cache of generated objects. Several policies can share it.
     pub object_cache: &'a ObjectCache,

@@ -22,7 +22,7 @@ use cel::stack::run_on_deep_stack;
 /// Maximum number of compared requests of each search.
 const MAX_REQUESTS: usize = 200;
 
-/// Maximum number of requests of the search for different results of the changed expression.
+/// Maximum number of requests for which the solver's search compares the results of the changed expression.
 const MAX_DISTINGUISHING: usize = 600;
 
 /// The reasons for which a validation denies a request.
@@ -88,7 +88,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the decisions for a request. Returns false if the comparison is over.
+    /// Compares the decisions for a request. Returns false if no further request must be compared.
     fn compare(&mut self, builder: &RequestBuilder<'_>, synthetic: &SyntheticRequest) -> bool {
         self.n_left = self.n_left.saturating_sub(1);
         if let Some((request, namespace, namespaces)) = builder.admission_request(synthetic) {
@@ -107,8 +107,8 @@ impl Comparison {
     }
 }
 
-/// Returns true if the change allows a request that is denied before it for one of `reasons`, or skips a request for which
-/// all match conditions are true before it.
+/// Returns true if the policy is weaker after the change: it allows a request that it denied before for one of
+/// `reasons`, or skips a request for which all match conditions were true before.
 fn is_weaker([before, after]: [&Evaluation; 2], reasons: DenialReasons) -> bool {
     let is_denied = |evaluation| is_denied(evaluation, reasons);
     let is_allowed = !is_denied(after) && after.exceeded.is_none();

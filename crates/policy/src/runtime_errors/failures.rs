@@ -9,9 +9,10 @@ use crate::expressions::Role;
 /// A failed expression that affects the request.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// The index of the failed expression in the policy. It is not a variable.
+    /// The index of the failed expression in the policy. The expression is not a variable.
     pub(super) index: usize,
-    /// The index of the expression in which the error originates: `index`, or a variable that this expression reads.
+    /// The index of the expression in which the error originates: `index`, or that of a variable which the failed
+    /// expression reads.
     pub(super) origin_index: usize,
     /// The index of the failing node in the expression `origin_index`.
     pub(super) origin_id: usize,

@@ -1,5 +1,5 @@
-//! Compares kinds by the properties that affect the failures of a policy. A search for one kind also covers later kinds
-//! with the same signature.
+//! Signatures of kinds: the properties that determine for which requests a policy fails. If two kinds have the same
+//! signature, only the first of them is searched.
 
 use super::failure_sites::{FailureCause, FailureSite};
 use super::requests::RequestBuilder;
@@ -18,15 +18,15 @@ pub(super) struct KindSignature {
     operations: Vec<Operation>,
     is_namespaced: bool,
     is_subresource: bool,
-    /// The node, the chain, the path and the cause of each failure site.
+    /// The node, chain, path and cause of each failure site.
     sites: Vec<(ExprRef, ExprId, FieldPath, FailureCause)>,
-    /// The comparisons that have the same value in all requests for the kind, with this value.
+    /// The comparisons and macros that have the same value in all requests for the kind, each with this value.
     constants: Vec<(ExprRef, bool)>,
 }
 
 impl KindSignature {
-    /// Returns the signature of the builder's kind. `None` for custom resources, because the rules of their definitions
-    /// differ.
+    /// Returns the signature of the builder's kind. `None` for custom resources, because their CRDs have different
+    /// validation rules.
     pub(super) fn new(
         builder: &RequestBuilder<'_>,
         evaluator: &SymbolicEvaluator<'_>,

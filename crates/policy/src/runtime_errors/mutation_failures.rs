@@ -59,7 +59,7 @@ pub struct FailingMutation {
     pub field_ref: String,
     /// The location of the failing node in the expression.
     pub location: Location,
-    /// The kind of the object of the witness. `None` for a mistake in a literal that no request confirms.
+    /// The kind of the witness's object. `None` for a mistake in a literal, which no request confirms.
     pub gvk: Option<Gvk>,
     /// One sentence with the operation, the kind and the API server's error.
     pub message: String,
@@ -69,7 +69,8 @@ pub struct FailingMutation {
     pub consequence: Option<Consequence>,
     /// A request for which the mutation fails.
     pub witness: Option<Witness>,
-    /// True if an earlier mutation of the policy fails for the witness, so the API server reports that failure.
+    /// True if an earlier mutation of the policy also fails for the witness. The API server then reports only the
+    /// earlier failure.
     pub is_hidden: bool,
 }
 
@@ -126,10 +127,10 @@ struct MutationSearch<'a> {
     applied: AppliedMutations<'a>,
     /// The mutations without a finding so far.
     pending: Vec<usize>,
-    /// The evaluated requests of the current kind, with the index of a mutation whose expression failed. `None` if no
-    /// expression failed.
+    /// The evaluated requests of the current kind, each with the index of a mutation whose expression failed to
+    /// evaluate. The index is `None` if there is no such mutation.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<usize>>,
-    /// The mutations that did not fail for an evaluated request of the current kind.
+    /// The mutations that succeeded for at least one request of the current kind.
     succeeded: HashSet<usize>,
     n_evaluations: usize,
     failures: Vec<FailingMutation>,
@@ -194,7 +195,8 @@ impl MutationSearch<'_> {
         failures
     }
 
-    /// Adds the mistakes in the literals of a mutation. The first replaces the failure of the mutation, if there is one.
+    /// Adds the mistakes in the literals of a mutation. If the mutation already has a failure, the first mistake
+    /// replaces its message.
     fn explain_literals(
         &self,
         index: usize,
@@ -302,7 +304,7 @@ impl MutationSearch<'_> {
         }
     }
 
-    /// Applies the policy to a request that satisfies `constraints` and lacks the value at `site`. If the evaluation
+    /// Applies the policy to a request that satisfies `constraints` and lacks the value of `site`. If the evaluation
     /// fails on another absent value, adds the value and tries again. Returns a request for which a mutation fails
     /// because the object's name is not generated yet, and the index of the mutation.
     fn nameless_failure(
@@ -378,7 +380,7 @@ impl MutationSearch<'_> {
         });
     }
 
-    /// Returns the site at which the mutation with the index `index` fails because the request lacks the value at the
+    /// Returns a site at which the mutation with the index `index` may fail, because the request lacks the value of the
     /// site.
     fn missing_site<'s>(
         &self,
@@ -478,7 +480,7 @@ impl MutationSearch<'_> {
                 StepCause::Expression => {
                     failing.get_or_insert(index);
                 }
-                // These errors are not caused by the mutation.
+                // The mutation does not cause these errors.
                 StepCause::NoTypes | StepCause::Panic => {}
                 _ => self.report(builder, synthetic, index, error, n > 0),
             }

@@ -34,8 +34,8 @@ pub(super) fn failing_node(ast: &Ast, cause: &StepCause) -> Option<ExprId> {
     patch_node(ast, &patches, path)
 }
 
-/// Returns the path of the first field that `object` lacks on the path of a failed patch. `None` for other errors, and
-/// if no object of the type `input_type` can have the path.
+/// Returns the path of the first value that `object` lacks on the path of a failed patch. `None` if the patch failed
+/// for a different reason, or if no object of the type `input_type` can have a value at the path.
 pub(super) fn absent_path(
     object: &Json,
     input_type: &InputType<'_>,
@@ -75,8 +75,8 @@ pub(super) fn absent_path(
     absent
 }
 
-/// Returns a hint about how to fix a mutation that fails with `error`. `is_valid_path` is true if some objects have the
-/// path of the patch.
+/// Returns a hint about how to fix a mutation that fails with `error`. `is_valid_path` is true if some objects have a
+/// value at the path of the patch.
 pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str> {
     match &error.cause {
         StepCause::Decoding if error.message.ends_with(" of type string") => {
@@ -126,8 +126,8 @@ fn object_literals<'a>(ast: &'a Ast, name: &'a str) -> impl Iterator<Item = Expr
     })
 }
 
-/// Returns the node of the path `expected` in a patch literal. If there is no such path but only one patch, returns a
-/// node of this patch.
+/// Returns the node of the path `expected` in the patch literals. If no patch has this path and there is only one
+/// patch, returns its path, or the patch itself if its path is not a literal.
 fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<ExprId> {
     let path = |id: &ExprId| {
         let Expr::Struct { fields, .. } = ast.expr(*id) else {
@@ -148,8 +148,8 @@ fn patch_node(ast: &Ast, patches: &[ExprId], expected: Option<&str>) -> Option<E
     }
 }
 
-/// Follows `path` through the nested literals at `id`, as far as they have its fields. Returns the number of matching
-/// fields, and the node of the last one.
+/// Follows `path` through the nested literals at `id` until a literal lacks the next field. Returns the number of
+/// fields found, and the node of the last one.
 fn deepest_field(ast: &Ast, id: ExprId, path: &[String], depth: usize) -> (usize, ExprId) {
     let current = (depth, id);
     let Some((name, rest)) = path.split_first() else {

@@ -54,8 +54,8 @@ pub fn scope_mismatch(
     let builders = RequestBuilders::without_params(policy, context);
     let bound = Binding::new(binding);
     let params = ParamList::new(is_namespaced, Vec::new());
-    // Without a namespace in paramRef, a namespaced object uses params in its own namespace. The lookup only fails for
-    // cluster-scoped objects.
+    // If the paramRef has no namespace, params are looked up in the namespace of the object. The lookup then fails only
+    // for cluster-scoped objects.
     let fitting = targets
         .iter()
         .filter(|target| !is_namespaced || !target.resource.namespaced);
@@ -93,7 +93,7 @@ pub fn scope_mismatch(
         } else {
             "every request that the binding matches".to_owned()
         };
-        // Some of these errors have words in backquotes.
+        // Double quotes enclose an error that contains backquotes.
         let quote = if error.contains('`') { '"' } else { '`' };
         return Some(ScopeMismatch {
             message: format!(

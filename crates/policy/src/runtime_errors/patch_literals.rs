@@ -15,20 +15,20 @@ const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "copy", "move", "test
 /// The maximum number of names in a help message.
 const MAX_NAMES: usize = 8;
 
-/// A mistake in a literal of a mutation, whatever the request.
+/// A mistake in a literal of a mutation that affects every request.
 #[derive(Debug)]
 pub(super) struct LiteralMistake {
     pub(super) node: ExprId,
     pub(super) message: String,
     pub(super) fix: String,
-    /// True if the mutation can be applied, but the API server rejects the resulting object.
+    /// True if the API server can apply the mutation, but rejects the resulting object.
     pub(super) is_of_object: bool,
 }
 
 /// The types of all matched kinds.
 #[derive(Debug, Default)]
 pub(super) struct MatchedTypes {
-    /// Empty if some of the types are unknown.
+    /// The types. Empty if one of them is unknown.
     pub(super) all: Vec<Arc<DeclType>>,
     /// True if all kinds are built-in. Their schemas list the default `""` for required fields, but the API server does
     /// not set it.
@@ -120,7 +120,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             );
             continue;
         };
-        // A `test` of an absent value fails, and the patch is then ignored.
+        // The paths of `test` operations may be absent: if a test fails, the API server ignores the patch.
         if op.is_some_and(|(_, op)| op == "test") {
             continue;
         }
@@ -172,8 +172,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     mistakes
 }
 
-/// Returns a path of a label or annotation, such as `metadata/labels/a.b/c`, with the `/` in the key escaped. `None`
-/// for other paths.
+/// Escapes the `/` in the key of a label or annotation, such as `metadata/labels/a.b/c`. `None` for other paths.
 fn with_escaped_key(path: &str) -> Option<String> {
     let maps = ["metadata/labels/", "metadata/annotations/"];
     let (start, map) = maps
@@ -185,11 +184,11 @@ fn with_escaped_key(path: &str) -> Option<String> {
     (is_whole && is_key).then(|| format!("{before}{}", key.replace('/', "~1")))
 }
 
-/// The fields of workloads between the object and the Pod.
+/// The paths from the spec of a workload to the spec of its Pods.
 const TEMPLATES: [&str; 2] = ["template/spec/", "jobTemplate/spec/template/spec/"];
 
-/// Adds, removes or replaces the fields between an object and its Pod template. `None` if not all kinds have a value at
-/// the new path.
+/// Returns the corresponding path in a Pod or a different kind of workload, such as `spec/template/spec/a` for
+/// `spec/a`. `None` if there is no path that exists in all matched kinds.
 fn moved_path(path: &str, types: &MatchedTypes) -> Option<String> {
     let rest = path.strip_prefix("spec/")?;
     let mut removed = TEMPLATES.iter().filter_map(|it| rest.strip_prefix(it));
@@ -210,7 +209,7 @@ enum Reached<'t> {
     Unknown,
 }
 
-/// Follows `path`, a JSON pointer without the first `/`.
+/// Returns the type that `path` denotes in `type_`. `path` is a JSON pointer without the first `/`.
 fn reach<'t>(type_: &'t DeclType, path: &str) -> Reached<'t> {
     let mut current = type_;
     for (depth, segment) in path.split('/').enumerate() {
@@ -342,7 +341,7 @@ fn given_fields(ast: &Ast, value: ExprId) -> Option<Vec<&str>> {
 }
 
 /// Returns a mistake if an item of a list in an `ApplyConfiguration` has none of the required fields. The API server
-/// can neither merge such an item with an existing one nor add it.
+/// cannot merge such an item with an existing one, and rejects it as a new one.
 fn keyless_item(
     (id, name, fields): (ExprId, &str, &[StructField]),
     types: &MatchedTypes,

@@ -1,5 +1,5 @@
-//! Finds validations that are true if a field is absent, although the components of Kubernetes then use a value that the
-//! validation denies, as in `!has(c.securityContext.readOnlyRootFilesystem) || c.securityContext.readOnlyRootFilesystem`.
+//! Finds validations that allow an absent field although its effective default is a value that they deny. An example is
+//! `!has(c.securityContext.readOnlyRootFilesystem) || c.securityContext.readOnlyRootFilesystem`.
 
 use serde_json::Value as Json;
 
@@ -64,8 +64,8 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Adds a finding for an operand of `||` that compares a field with a boolean, if another operand is true for an
-    /// absent field, and the effective default of the field is the other boolean.
+    /// Adds a finding for an operand of `||` that requires a boolean value of a field. There is a finding if another
+    /// operand is true for an absent field, and the effective default of the field is the opposite boolean.
     fn check_absence(&mut self, operands: &[ExprRef], scope: &Scope) {
         let absent = operands
             .iter()
@@ -99,8 +99,8 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Returns `Some` if `value` is the effective default of the field at `path`. The string is `usually ` if a setting
-    /// outside of the object can change the default, and empty otherwise.
+    /// Returns an adverb for messages if `value` is the effective default of the field at `path`, and `None` otherwise.
+    /// The adverb is `usually ` if a setting outside of the object can change the default. Otherwise it is empty.
     pub(super) fn counts_as(&self, path: &FieldPath, value: bool) -> Option<&'static str> {
         let is_object = matches!(path.root, Root::Object | Root::OldObject);
         let effective = effective_default(self.kind, path).filter(|_| is_object)?;
@@ -129,7 +129,8 @@ impl ComparisonChecker<'_, '_> {
         path.field(field)
     }
 
-    /// Returns the field and the boolean that it must have: `f`, `!f`, `f == true` or `f != true`.
+    /// Returns the field and its required value if `node` has the form `f`, `!f`, `f == true` or `f != true`, or a
+    /// similar form with `false`.
     fn boolean(&self, node: ExprRef) -> Option<(ExprRef, bool)> {
         match self.evaluator.expr(node) {
             Expr::Select {

@@ -1,7 +1,9 @@
 //! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
-//! a value that it lacks, and of null with a field that is never null. Also finds object literals of mutations that set
-//! an enumeration to a value that it lacks, and calls of `orValue()` and operands `!has()` of `||` that treat an absent
-//! field as the opposite of its effective default.
+//! a value that it lacks, and of null with a field that is never null.
+//!
+//! Also finds object literals of mutations that set an enumeration to a value that it lacks, and expressions that treat
+//! an absent field as the opposite of its effective default. The latter are calls of `orValue()`, and operands `!has()`
+//! of `||`.
 
 mod absence;
 
@@ -124,8 +126,9 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     findings.take(MAX_FOUND).collect()
 }
 
-/// Returns true if the policy has a comparison, an operator `||`, a call of `orValue()`, or the
-/// expression of an apply configuration, and has no function that changes the case of strings.
+/// Returns true if the policy contains something to check: a comparison, an operator `||`, a call of `orValue()`, or
+/// the expression of an apply configuration. Returns false if an expression changes the case of strings, because their
+/// values are then unknown.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {
@@ -204,14 +207,15 @@ struct ComparisonChecker<'r, 'a> {
     /// The kind of the objects.
     kind: &'r Gvk,
     outcomes: BTreeMap<(usize, usize), ComparisonOutcome>,
-    /// True if an expression calls `string()`. The symbolic result of this call has the path of the argument.
+    /// True if an expression calls `string()`. The symbolic result of this call is the input at the path of the
+    /// argument, although its type is different.
     converts_to_string: bool,
     /// False if the step limit or the nesting limit was exceeded.
     is_complete: bool,
 }
 
 impl ComparisonChecker<'_, '_> {
-    /// Merges the outcome of `node` with those of other iterations.
+    /// Merges `outcome` with the outcomes of earlier evaluations of `node`.
     fn add(&mut self, node: ExprRef, outcome: ComparisonOutcome) {
         let key = (node.index, node.id.index());
         let merged = match self.outcomes.remove(&key) {
@@ -330,7 +334,7 @@ impl ComparisonChecker<'_, '_> {
     }
 
     /// Returns the values of the enumeration at `path` as a list for a message, and the probably intended value. `None`
-    /// if `text` may be such a value.
+    /// if `text` is one of the values, or if `path` is not an enumeration.
     fn impossible_value(
         path: &FieldPath,
         input_type: &InputType<'_>,
@@ -355,8 +359,8 @@ impl ComparisonChecker<'_, '_> {
         Some((format!("{}{suffix}", names.join(", ")), intended))
     }
 
-    /// Returns the outcome of a call of `orValue()`. It is constant if the effective default of the field is the other
-    /// boolean. `None` if the argument is not a boolean literal.
+    /// Returns the outcome of a call of `orValue()`. It is constant if the effective default of the field is the
+    /// opposite of the argument. `None` if the argument is not a boolean literal.
     fn default_outcome(
         &self,
         call: ExprRef,
@@ -414,7 +418,8 @@ impl ComparisonChecker<'_, '_> {
             .reduce(|all, next| next.merge(Some(all)))
     }
 
-    /// Returns the outcome of an ordering of an integer and a fraction such as `0.8`. `None` for other operands.
+    /// Returns the outcome of an ordering comparison (`<`, `<=`, `>`, `>=`) between an input and a fraction such as
+    /// `0.8`. The outcome is constant if the input is an integer. `None` for other operands.
     fn fraction_outcome(
         &self,
         left: ExprRef,
@@ -498,7 +503,8 @@ impl ComparisonChecker<'_, '_> {
         each.reduce(|all, next| next.merge(Some(all)))
     }
 
-    /// Returns the literals of an operand: a literal, or the elements of a list of literals. `None` for other operands.
+    /// Returns the string and null literals of an operand: a literal, or the elements of a list of literals. `None` for
+    /// other operands.
     fn literals(&self, node: ExprRef) -> Option<Vec<Json>> {
         let value = |id: ExprId| match self.evaluator.expr(node.with_id(id)) {
             Expr::Literal(Literal::String(text)) => Some(Json::from(&**text)),
@@ -535,7 +541,7 @@ impl ComparisonChecker<'_, '_> {
         let shown = format!("{}.{path}", path.root.name());
         let is_not = function == "_!=_";
         if let [Json::Null] = values {
-            // Selecting an absent key fails, so the result is never null.
+            // A selected map entry is never null, because the selection fails if the key is absent.
             let is_key = path.parent().is_some_and(|parent| {
                 let parent = self.evaluator.input_type(&parent);
                 parent.is_some_and(|input_type| input_type.is_map())
@@ -591,8 +597,8 @@ impl ComparisonChecker<'_, '_> {
     }
 }
 
-/// Returns true for digits only. A string of a built-in int-or-string is a percentage or the name of a port, which has a
-/// letter.
+/// Returns true if `text` consists of digits only. In a built-in int-or-string field, such a string is never valid: a
+/// percentage contains `%`, and the name of a port contains a letter.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go`, `ValidatePositiveIntOrPercent`;
 /// `k8s.io/apimachinery` `pkg/util/validation/validation.go`, `IsValidPortName`.

@@ -1,5 +1,5 @@
-//! Finds a request for which all validations are true by satisfying one validation after the other, and requests at the
-//! limits of validations.
+//! Finds a request for which all validations are true, by satisfying one validation after the other. Also finds
+//! requests at the boundaries of validations.
 //!
 //! Each step adds constraints to the request, so that more validations are true than before.
 
@@ -50,8 +50,8 @@ impl ExampleSearch<'_, '_> {
         let evaluator = builder.evaluator(MAX_EXAMPLE_STEPS);
         let mut value_search = ValueSearch::new(&evaluator);
         let mut bases: Vec<InputConstraints> = self.allowed.take().into_iter().collect();
-        // If the search for single validations found an allowed request, no further examples are recorded, because
-        // those found so far are simpler.
+        // If the search for single validations found an allowed request, the existing examples are kept, because they
+        // are simpler than further ones.
         self.is_recording = bases.is_empty();
         if bases.is_empty() {
             let conditions = self.match_conditions(&value_search);
@@ -160,7 +160,8 @@ impl ExampleSearch<'_, '_> {
     ) -> (Vec<FieldPath>, Vec<Json>) {
         let (mut paths, mut literals) = (Vec::new(), Vec::new());
         value_search.paths(index, &mut paths, &mut literals);
-        // A param is often a list of prefixes, which the expression completes with a separator.
+        // The params often contain prefixes, to which the expression appends a separator. The search tries such
+        // completed strings too.
         let separators: Vec<String> = literals
             .iter()
             .filter_map(Json::as_str)

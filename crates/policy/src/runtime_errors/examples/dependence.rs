@@ -14,12 +14,13 @@ const REQUEST: [Input; 4] = [
     Input::NamespaceObject,
 ];
 
-/// The inputs on which the result of a validation depends. Reads by variables and match conditions are included.
+/// The inputs on which the result of a validation depends. Reads of the variables and match conditions that it needs
+/// are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
     /// Unknown: a required expression does not compile.
     Broken,
-    /// The params or the authorizer. The request may be an input too.
+    /// The params or the authorizer, and possibly the request.
     More,
     /// No input. The result is the same for all requests.
     Nothing,

@@ -18,20 +18,20 @@ use crate::runtime_errors::search::MAX_SYMBOLIC_STEPS;
 use crate::runtime_errors::symbolic::SymbolicEvaluator;
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
-/// Maximum number of requests near given values.
+/// Maximum number of requests that [`requests_near`] returns.
 const MAX_REQUESTS: usize = 120;
 
 /// A function that is called with each request and its constraints. The loop ends if it returns false.
 pub(crate) type ObserveTrial<'o> =
     &'o mut dyn FnMut(&RequestBuilder<'_>, &InputConstraints, &SyntheticRequest) -> bool;
 
-/// The expressions whose inputs have trial values, and further requests that are changed.
+/// The changes that [`for_each_trial`] makes to requests: trial values for the inputs of some expressions.
 pub(crate) struct Trials<'t> {
     /// The indices of the expressions.
     pub(crate) indices: &'t [usize],
-    /// Returns constraints of further requests, in addition to the minimal ones.
+    /// Returns the constraints of further requests to change, in addition to the minimal requests.
     pub(crate) bases: &'t dyn Fn(&SymbolicEvaluator<'_>) -> Vec<InputConstraints>,
-    /// The trial values in addition to those near the literals of the expressions.
+    /// The values near which trial values are chosen. If empty, trial values are near the literals of the expressions.
     pub(crate) values: &'t [Json],
 }
 
@@ -46,7 +46,7 @@ impl<'t> Trials<'t> {
     }
 }
 
-/// Returns requests in which an input of a validation has a value near `values`.
+/// Returns requests in which an input of a validation or match condition has a value near one of `values`.
 #[must_use]
 pub fn requests_near(
     policy: &CompiledPolicy,
@@ -76,8 +76,8 @@ pub fn requests_near(
     witnesses
 }
 
-/// Calls `observe` with the minimal requests of each kind, and with these requests changed by one of `trials`. The requests
-/// match `match_resources`, the matchResources of a binding.
+/// Calls `observe` with the minimal requests of each kind, and with each of them after one of the changes in `trials`.
+/// The requests match `match_resources`, the matchResources of a binding.
 pub(crate) fn for_each_trial(
     policy: &CompiledPolicy,
     context: &Context<'_>,
@@ -96,7 +96,7 @@ pub(crate) fn for_each_trial(
         let mut constrained: Vec<(FieldPath, Constraint)> = Vec::new();
         for index in trials.indices {
             let (paths, literals) = inputs(&evaluator, *index);
-            // The additional values are first.
+            // The given values replace the literals of the expressions.
             constrained.extend(trials_of(&evaluator, &paths, trials.values));
             if trials.values.is_empty() {
                 constrained.extend(trials_of(&evaluator, &paths, &literals));

@@ -39,8 +39,8 @@ const MAX_EXAMPLE_STEPS: u32 = 60_000;
 /// Maximum number of values of the params that are used as trial values.
 const MAX_PARAM_VALUES: usize = 12;
 
-/// Maximum number of requests for one set of constraints. After an evaluation that fails on an absent value, the next
-/// request has this value.
+/// Maximum number of requests for one set of constraints. If an evaluation fails because a value is absent, the next
+/// request contains this value.
 const MAX_REPAIRS: usize = 8;
 
 /// The examples of one validation.
@@ -61,7 +61,7 @@ pub struct Examples {
     pub attempts: Attempts,
 }
 
-/// Two neighboring values of an input. A validation allows one of them and denies the other.
+/// Two neighboring values of an input, of which a validation allows one and denies the other.
 #[derive(Clone, Debug)]
 pub struct Boundary {
     /// The input, such as `object.spec.replicas`.
@@ -172,7 +172,8 @@ pub(crate) fn inputs(
     (paths, literals)
 }
 
-/// Returns constraints to try on each of `paths`: typical values, and values like `literals`.
+/// Returns constraints to try on each of `paths`, such as typical values, and values that are equal or similar to
+/// `literals`.
 pub(crate) fn trials_of(
     evaluator: &SymbolicEvaluator<'_>,
     paths: &[FieldPath],
@@ -181,10 +182,10 @@ pub(crate) fn trials_of(
     ValueSearch::for_trials(evaluator).trials(paths, literals)
 }
 
-/// The quality of an example, best first.
+/// The quality of an example. The best quality is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
-    /// All other validations are true, and no expression fails.
+    /// All other validations are true, and the evaluation of no expression fails.
     Only,
     /// This validation is false, and it is the first one that is not true.
     First,
@@ -202,7 +203,7 @@ struct ExampleSearch<'a, 'o> {
     examples: Vec<[Option<(Quality, Witness)>; 2]>,
     boundaries: Vec<Vec<Boundary>>,
     attempts: Vec<Attempts>,
-    /// True to search for an allowed request by combining constraints, and for boundaries.
+    /// True if the search also combines constraints to find an allowed request, and looks for boundaries.
     is_thorough: bool,
     /// False if requests are only counted, and not recorded as examples.
     is_recording: bool,
@@ -247,7 +248,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         let targets = named_targets(targets, context.match_resources);
         let builders = RequestBuilders::new(policy, context);
         for (resource, operations) in representative_kinds_up_to(&targets, MAX_KINDS) {
-            // CONNECT requests and some subresources have no schema. The builder must work without one.
+            // CONNECT requests and some subresources have no schema, so the builder must accept any object.
             let builder = builders.for_untyped(resource, operations);
             let mut builder = builder.with_match_resources(match_resources);
             builder.set_params(self.params.as_ref());
@@ -416,7 +417,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         if bases.is_empty() {
             bases.push(InputConstraints::default());
         }
-        // Two bases with the same request would lead to mostly the same trials, so only one is kept.
+        // Bases that lead to the same request would have mostly the same trials, so only one of them is kept.
         let mut built = Vec::new();
         bases.retain(|base| {
             let request = builder.build(base);
@@ -443,7 +444,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
                 }
             }
         }
-        // Tries two changes at a time: all inputs are present, and one of them has a trial value.
+        // Also tries each trial value in a request in which all inputs are present.
         let mut all_present = bases.swap_remove(0);
         for path in &paths {
             let mut extended = all_present.clone();
@@ -589,7 +590,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         for (position, step) in of_validations.iter().enumerate() {
             let (slot, quality) = match step.result {
                 Ok(Some(true)) if is_allowed => (0, Quality::Only),
-                // If other validations are false too, the example has a lower quality.
+                // An example is worse if other validations are not true either.
                 Ok(Some(false)) => {
                     let is_only = n_true + 1 == of_validations.len() && !has_error;
                     let quality = match (is_only, first == Some(position)) {
@@ -606,7 +607,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
                 .get_mut(position)
                 .and_then(|examples| examples.get_mut(slot));
             let Some(example) = example else { continue };
-            // If two allowed requests have the same quality, the request that was built for this validation is better.
+            // Of two allowed requests with the same quality, the one that was built for this validation is better.
             let is_better = match example {
                 None => true,
                 Some((before, _)) => {
@@ -621,8 +622,8 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
     }
 }
 
-/// Returns the input whose absence makes the evaluation of a request fail. Prefers an error of the expression at
-/// `index`.
+/// Returns the input whose absence makes the evaluation of a request fail. If several inputs are absent, prefers the
+/// one that makes the expression at `index` fail.
 fn missing_input(
     value_search: &ValueSearch<'_, '_>,
     synthetic: &SyntheticRequest,

@@ -29,7 +29,7 @@ const MAX_LITERALS: usize = 24;
 /// Maximum nesting of expressions that are searched for inputs.
 const MAX_DEPTH: usize = 60;
 
-/// Trial strings. Many checks of names, images and quantities distinguish them.
+/// Trial strings. Many checks of names, images and quantities accept some of them and reject others.
 const TEXTS: [&str; 16] = [
     "",
     "Not Valid!",
@@ -49,7 +49,7 @@ const TEXTS: [&str; 16] = [
     "a-very-long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on",
 ];
 
-/// Trial numbers. Many checks distinguish them.
+/// Trial numbers. Many checks accept some of them and reject others.
 const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
 /// Returns constraints that typical objects satisfy although the schema does not require it. For example, a pod has a
 /// container.
@@ -117,7 +117,7 @@ pub(crate) fn constrain_operation(
     constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
-/// Returns constraints on the value at `path` for separate trials, for any type of the value.
+/// Returns the constraints on the value at `path` to try, one at a time. They do not depend on the type of the value.
 fn trial_constraints(path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Constraint)> {
     let mut constraints = vec![
         (path.clone(), Constraint::Absent),
@@ -201,8 +201,8 @@ impl<'r, 'a> ValueSearch<'r, 'a> {
 }
 
 impl ValueSearch<'_, '_> {
-    /// Returns constraints on the values at `paths` for separate trials. Constraints that no value of the input's type
-    /// satisfies are left out, since most inputs of a policy for several kinds exist in one of the kinds only.
+    /// Returns the constraints on the values at `paths` to try, one at a time. Constraints that no value of the input's
+    /// type satisfies are left out. In a policy for several kinds, most inputs exist in only one of them.
     pub(crate) fn trials(
         &self,
         paths: &[FieldPath],
@@ -282,7 +282,7 @@ impl ValueSearch<'_, '_> {
                 target,
                 args,
             } => {
-                // The limit may be a product, such as `24 * 60`.
+                // An arithmetic expression with a constant value, such as `24 * 60`, counts as a literal.
                 if matches!(&**function, "_+_" | "_-_" | "_*_")
                     && let [SymbolicValue::Constant(value)] = &*self.evaluator.evaluate(node, scope)
                     && !literals.contains(value)
@@ -313,7 +313,7 @@ impl ValueSearch<'_, '_> {
                     | ComprehensionKind::Exists(test)
                     | ComprehensionKind::ExistsOne(test) => {
                         let iterations = self.evaluator.iterations(node.index, fold, scope, 0);
-                        // The predicate may also read other inputs than the elements of an unknown list.
+                        // The elements of the list are unknown, but the predicate may also read other inputs.
                         if iterations.is_empty() {
                             children.push((test, scope.clone()));
                         }

@@ -8,8 +8,8 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{FieldPath, Root};
 
 impl FailureSiteFinder<'_, '_> {
-    /// Adds a site for each operand of a call that may be an integer or a string. Adds no site if the call accepts
-    /// both.
+    /// Adds a site for each int-or-string operand of a call. Adds no site if the call accepts both integers and
+    /// strings.
     pub(super) fn add_int_or_string(
         &mut self,
         node: ExprRef,
@@ -31,7 +31,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Adds a site for an index into a list that `split` or a macro returns. The list may be too short.
+    /// Adds a site for an index into a list that `split` or a macro returns, because the list may be too short.
     pub(super) fn add_short_lists(
         &mut self,
         node: ExprRef,
@@ -90,7 +90,7 @@ impl FailureSiteFinder<'_, '_> {
                 else {
                     continue;
                 };
-                // For a string that can have any value, the site with the cause `InvalidString` is sufficient.
+                // If users can choose the string, there is already a site with the cause `InvalidString`.
                 let is_parsed = default.is_string()
                     && parsed == Some(*id)
                     && !self.evaluator.is_free_string(&path);
@@ -119,7 +119,8 @@ impl FailureSiteFinder<'_, '_> {
         self.add_operand(node, operand, (scope, path_condition), FailureCause::Null);
     }
 
-    /// Adds `node` as a site for each input that `operand` denotes and that may be an `int` or a `double`.
+    /// Adds `node` as a site for each input that `operand` denotes and whose value may be an `int` in one request and a
+    /// `double` in another.
     pub(super) fn add_number_type(
         &mut self,
         node: ExprRef,
@@ -135,9 +136,9 @@ impl FailureSiteFinder<'_, '_> {
         );
     }
 
-    /// Adds `node` as a site with `cause` for each input that `operand` denotes, if the input may have such a value.
-    /// Only supports the causes `Null`, `NumberType` and `IntOrString`. Callers add sites with other causes by
-    /// [`Self::add_cause`] or [`Self::add_absent`].
+    /// Adds `node` as a site with `cause` for each input that `operand` denotes, if the input may have a value with
+    /// this property. Supports only the causes `Null`, `NumberType` and `IntOrString`. Sites with other causes are
+    /// added by [`Self::add_cause`] or [`Self::add_absent`].
     fn add_operand(
         &mut self,
         node: ExprRef,
@@ -174,7 +175,8 @@ impl FailureSiteFinder<'_, '_> {
         cause: FailureCause,
         path_condition: &PathCondition,
     ) {
-        // The author of a policy knows the values of its params. Only absent params are reported (`add_absent`).
+        // The author of a policy chooses the values of its params. Of params, only absent values are reported
+        // (`add_absent`).
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
@@ -248,8 +250,8 @@ fn accepts_any_type(function: &str) -> bool {
     )
 }
 
-/// Returns the operand of a call that is parsed as a string. The call fails if this string is invalid. `None` if
-/// `function` does not parse a string.
+/// Returns the string operand that a call parses or indexes, so that the call fails for some strings. `None` if
+/// `function` has no such operand.
 pub(super) fn parsed_string(
     function: &str,
     target: Option<ExprId>,

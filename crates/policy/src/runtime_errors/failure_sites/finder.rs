@@ -15,7 +15,7 @@ use crate::runtime_errors::symbolic::{
 };
 use cel::ast::{Comprehension, Expr, ExprId};
 
-/// Maximum number of failure sites, and of recorded target nodes, for one policy and kind.
+/// Maximum number of failure sites for one policy and kind. The number of recorded target nodes has the same limit.
 const MAX_SITES: usize = 600;
 
 /// Maximum nesting of visited expressions.
@@ -40,8 +40,8 @@ pub(crate) fn find_all(
     (finder.sites, finder.reached)
 }
 
-/// Visits the expressions of a policy in the order of its fields. Visits the variables after the other expressions,
-/// from last to first.
+/// A visitor of all expressions of a policy, in the order of its fields. Variables are visited after the other
+/// expressions, from last to first.
 pub(super) struct FailureSiteFinder<'a, 'r> {
     pub(super) evaluator: &'r SymbolicEvaluator<'a>,
     pub(super) sites: Vec<FailureSite>,
@@ -79,7 +79,8 @@ impl FailureSiteFinder<'_, '_> {
             let path_condition = match expression.role {
                 Role::Variable => continue,
                 Role::MatchCondition => {
-                    // If another match condition is false, the API server ignores the error of this one.
+                    // An error of this match condition counts only if all others are true, so these are soft
+                    // conditions.
                     let others = conditions.iter().filter(|other| **other != node);
                     let true_others = others.map(is_true);
                     true_others.fold(PathCondition::default(), |path_condition, condition| {
@@ -215,8 +216,8 @@ impl FailureSiteFinder<'_, '_> {
         let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
-                // The other operand must not absorb the error of this one: it must not be false for `&&`, or true for
-                // `||`.
+                // An error of one operand counts only if the other operand does not absorb it. An operand absorbs
+                // errors if it is false for `&&`, or true for `||`.
                 let goes_on = function == "_&&_";
                 let left_condition = path_condition.with(is(*right, goes_on), true);
                 self.visit(node_at(*left), None, scope, &left_condition, depth);
@@ -301,7 +302,7 @@ impl FailureSiteFinder<'_, '_> {
         }
     }
 
-    /// Returns the string `x` of the call `quantity(x).asInteger()`.
+    /// Returns the node `x` if the call is `quantity(x).asInteger()`.
     fn integer_quantity(
         &self,
         node: ExprRef,

@@ -25,7 +25,7 @@ pub(crate) struct FailureSite {
     /// The input whose value makes the node fail.
     pub(crate) path: FieldPath,
     pub(crate) cause: FailureCause,
-    /// The outermost node of the chain of selections and indices around `node`.
+    /// The outermost node of the chain of selections and indices that contains `node`.
     pub(crate) chain: ExprId,
     /// The condition under which an evaluation reaches `node`.
     pub(crate) path_condition: PathCondition,
@@ -34,7 +34,7 @@ pub(crate) struct FailureSite {
 /// The property of an input's value that makes a node fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
-    /// The value is absent. A root such as `oldObject` is null instead.
+    /// The value is absent. For a root variable such as `oldObject`, the value is null.
     Absent,
     /// The value is absent, and the call fails for the default that replaces it, as in `int(object.?x.orValue(''))`.
     FailingDefault,
@@ -56,7 +56,7 @@ pub(crate) enum FailureCause {
 }
 
 impl FailureSite {
-    /// Returns constraints on the value at `path`. Each of them alone may cause the failure.
+    /// Returns constraints on the value at `path`, each of which may cause the failure on its own.
     pub(crate) fn failing_constraints(&self, evaluator: &SymbolicEvaluator<'_>) -> Vec<Constraint> {
         let input_type = evaluator.input_type(&self.path);
         let is_collection = input_type
@@ -75,7 +75,8 @@ impl FailureSite {
             FailureCause::InvalidString if is_quantity => {
                 vec![Constraint::Equals(json!(FRACTIONAL_QUANTITY))]
             }
-            // The path condition may already constrain the string. Its presence is therefore tried first.
+            // The path condition may already constrain the string to a failing value, so the first constraint only
+            // requires that it is present.
             FailureCause::InvalidString | FailureCause::ShortSplit(_) => vec![
                 Constraint::Present,
                 Constraint::Equals(json!("example")),

@@ -19,7 +19,7 @@ const MAX_VALUES: usize = 3_000;
 /// Maximum length of a generated string, in bytes.
 const MAX_TEXT: usize = 1_000;
 
-/// Sample strings. Many patterns match at least one of them.
+/// Sample strings. Many patterns in schemas accept at least one of them.
 pub(crate) const SAMPLE_STRINGS: [&str; 14] = [
     "example",
     "a",
@@ -44,8 +44,8 @@ impl<'a> InputType<'a> {
         self.complete(path, None, &mut values_left, 0)
     }
 
-    /// Adds the required values to `given`. Without `given`, builds the minimal value. Returns `None` if a limit is
-    /// exceeded.
+    /// Adds the required values to `given`, or builds the minimal value if `given` is `None`. Returns `None` if a limit
+    /// is exceeded, or if no valid value is found.
     fn complete(
         &self,
         path: &FieldPath,
@@ -207,7 +207,7 @@ impl<'a> InputType<'a> {
                 let whole =
                     json!(bound("maximum").map_or(least.max(1), |most| least.max(1).min(most)));
                 if self.is_double() && !self.allows(&whole) {
-                    // If no integer is within the limits, a limit itself is used.
+                    // If no integer is within the limits, one of the limits is used.
                     let limits = ["minimum", "maximum"].into_iter();
                     let mut limits = limits.filter_map(|keyword| self.written?.get(keyword));
                     return limits.find(|limit| self.allows(limit)).cloned();

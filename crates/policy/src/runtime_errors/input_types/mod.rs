@@ -16,7 +16,7 @@ use kubernetes::schema::escape::escape;
 use kubernetes::validity::{
     FieldPath, Root, Segment, is_guaranteed, is_never_empty, is_never_null, is_system_metadata,
 };
-/// The type of an input. A schema or a built-in kind further restricts its values.
+/// The type of an input. The CRD's schema or the built-in kind may further restrict the values.
 #[derive(Clone, Debug)]
 pub(crate) struct InputType<'a> {
     type_: Arc<DeclType>,
@@ -280,7 +280,7 @@ impl<'a> InputType<'a> {
         let Some(field) = self.declared_field(name) else {
             return false;
         };
-        // A default may be a zero value, which Go omits when it encodes a scalar field of a built-in kind.
+        // A field with a default may still be absent: in a built-in kind, Go omits a scalar field with a zero value.
         let is_left_out = self.is_builtin() && field.type_.is_scalar();
         field.required
             || field.has_default && !is_left_out

@@ -13,8 +13,8 @@ use kubernetes::validity::{
 pub(crate) const MAX_LEN: usize = 12;
 
 impl InputType<'_> {
-    /// Changes `value`, the value at `path`. Its descendant at the relative path `rest` then satisfies `constraints`.
-    /// `None` if no valid value is found.
+    /// Changes `value`, the value at `path`, so that its descendant at the relative path `rest` satisfies
+    /// `constraints`. `None` if no valid value is found.
     pub(crate) fn satisfy(
         &self,
         value: &mut Json,
@@ -51,7 +51,7 @@ impl InputType<'_> {
                 }
                 if !fields.contains_key(&**name) {
                     let mut minimal = input_type.minimal(&child_path)?;
-                    // The API server omits empty values of built-in kinds.
+                    // The value must not be empty, because the API server omits empty values of built-in kinds.
                     if !is_always_present && self.is_builtin() && constraints.max_len != Some(0) {
                         input_type.grow(&mut minimal, &child_path, 1)?;
                     }
@@ -59,7 +59,7 @@ impl InputType<'_> {
                 }
                 let child = fields.get_mut(&**name)?;
                 input_type.satisfy(child, &child_path, rest, constraints)?;
-                // A field that may be null is not omitted if it is empty.
+                // The API server keeps an empty value of a field that may be null.
                 let is_kept = input_type.may_be_null(&child_path);
                 if is_last && !is_always_present && !is_kept && self.is_builtin() {
                     let is_dropped = match &*child {
@@ -180,7 +180,7 @@ impl InputType<'_> {
                 };
                 let mut minimal = input_type.minimal(&child_path)?;
                 input_type.grow(&mut minimal, &child_path, 1)?;
-                // The API server may omit these values in objects of built-in kinds.
+                // In objects of built-in kinds, the API server may omit `false`, `''` and `[]`.
                 let is_kept =
                     minimal != json!(false) && minimal != json!("") && minimal != json!([]);
                 is_kept.then_some(minimal)
@@ -272,8 +272,8 @@ impl InputType<'_> {
         constraints.is_in_range(value).then_some(())
     }
 
-    /// Converts a number to its text if the type is a string, and the reverse. The conversions `int()` and `string()` do
-    /// not change a symbolic value.
+    /// Converts a number to a string if this type is a string, and the reverse. The types may differ because symbolic
+    /// evaluation ignores the conversions `int()` and `string()`.
     fn converted(&self, value: &Json) -> Json {
         let converted = match value {
             Json::Number(number) => Some(json!(number.to_string())),
@@ -284,7 +284,7 @@ impl InputType<'_> {
         converted.unwrap_or_else(|| value.clone())
     }
 
-    /// Changes a number, or a string that is to denote a number, to be within the required range.
+    /// Changes a number, or a string that must denote a number, so that it is in the required range.
     fn satisfy_range(&self, value: &mut Json, constraints: &ValueConstraints) -> Option<()> {
         let is_number = match &*value {
             Json::String(text) => text.parse::<i64>().is_ok(),
@@ -344,7 +344,7 @@ impl InputType<'_> {
         samples
     }
 
-    /// Returns true if the built-in kind has an enumeration for `path` without `value`.
+    /// Returns true if the value at `path` is an enumeration of a built-in kind that does not contain `value`.
     fn is_unlisted_value(&self, path: &FieldPath, value: &Json) -> bool {
         let values = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let text = value.as_str().filter(|text| !text.is_empty());
@@ -352,8 +352,8 @@ impl InputType<'_> {
     }
 }
 
-/// Completes a string that starts or ends with punctuation, such as `example.com/`, with a word. A prefix or suffix
-/// that `constraints` require is not changed.
+/// Adds a word to the end or start of a string that ends or starts with punctuation, such as `example.com/`. Does not
+/// add a word before a required prefix or after a required suffix.
 fn with_complete_words(mut text: String, constraints: &ValueConstraints) -> String {
     let [prefix, _, suffix] = &constraints.text;
     if text == "*" && matches!(&**prefix, "" | "*") && suffix.is_empty() {

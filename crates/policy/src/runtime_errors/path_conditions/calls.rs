@@ -13,7 +13,7 @@ use crate::runtime_errors::symbolic::{
 use cel::ast::{Expr, ExprId};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
-/// Sample values of an input to which another input is compared.
+/// Values to try for an input if another input is compared with it.
 const SAMPLE_BOUNDS: [i64; 3] = [5, 1, 100];
 
 /// Maximum nesting of concatenations and of the variables that they read.
@@ -112,8 +112,8 @@ pub(crate) fn call_disjuncts(
                 Some(Disjunct::from_constraint(path, constraint))
             });
             if expected && function == "matches" {
-                // The generated string may violate another constraint, although the pattern has other matches. A second
-                // disjunct only requires that the string is present.
+                // The generated string may contradict another constraint that other matches of the pattern satisfy. A
+                // second disjunct therefore requires only that the string is present.
                 disjuncts.extend(for_each_path(&targets, |path| {
                     Some(Disjunct::from_constraint(path, Constraint::Present))
                 }));
@@ -129,7 +129,7 @@ pub(crate) fn call_disjuncts(
     }
 }
 
-/// Returns a match of `pattern`: a sample, the pattern without operators, or a generated string.
+/// Returns a string that matches `pattern`: the pattern without operators, a sample, or a generated string.
 fn matching_text(pattern: &str) -> Option<String> {
     let regex = regexp::Program::for_trials(pattern).ok()?;
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -151,7 +151,8 @@ fn matching_text(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
-/// Returns strings that match `pattern`, and the same strings with an added or removed character.
+/// Returns strings that match `pattern`, and similar strings: with added or removed characters, in upper case and in
+/// lower case.
 pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
     let matching = matching_text(pattern).into_iter();
     let matching = matching.chain(sample_text::all_matching(pattern));
@@ -201,7 +202,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 } else {
                     Constraint::Present
                 };
-                // Only an absent root, such as `oldObject`, equals null.
+                // Only a root variable, such as `oldObject`, is null if it is absent.
                 return if path.segments.is_empty() || !expected {
                     vec![Disjunct::from_constraint(path, constraint)]
                 } else {
@@ -273,7 +274,7 @@ fn equality(left: &SymbolicValue, right: &SymbolicValue, expected: bool) -> Vec<
                 .collect()
         }
         (SymbolicValue::Input { path: left, .. }, SymbolicValue::Input { path: right, .. }) => {
-            // Two generated values of the same type are equal, unless a constraint requires a difference.
+            // No constraint is needed for equality, because two generated values of the same type are equal by default.
             let both = [left, right].map(|path| (path.clone(), Constraint::Present));
             let mut disjunct = Disjunct {
                 constraints: both.into(),
@@ -321,7 +322,7 @@ fn equal_concatenation(
     })
 }
 
-/// Adds the strings of a concatenation: the literals, and a sample value for each input, with its path. `None` if it has
+/// Adds the strings of a concatenation: its literals, and a sample value with the path for each input. `None` if it has
 /// other operands.
 fn add_strings(
     evaluator: &SymbolicEvaluator<'_>,
@@ -469,7 +470,7 @@ fn ordering(
     };
     let is_below = function.starts_with("_<") != is_reversed;
     let is_below = is_below == expected;
-    // The next integer beyond the bound satisfies the strict and the non-strict comparison.
+    // The integer after the bound satisfies both the strict and the non-strict comparison.
     let value = if is_below {
         bound.saturating_sub(1)
     } else {
@@ -497,7 +498,7 @@ fn ordering(
     }
 }
 
-/// Returns the disjuncts of a comparison of two values.
+/// Returns the disjuncts for which an ordering comparison of two values is `expected`.
 fn order_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     function: &str,
@@ -513,8 +514,8 @@ fn order_disjuncts(
     ordering(function, left, right, expected)
 }
 
-/// Returns the disjuncts for which two inputs, or an input and a constant, have an order. Unlike [`ordering`], the result
-/// constrains the input to a range, which can be combined with other ranges.
+/// Returns the disjuncts for which an ordering comparison of two inputs, or of an input and a constant, is `expected`.
+/// Unlike [`ordering`], the result constrains the input to a range, which can be combined with other ranges.
 fn ranges(
     function: &str,
     left: &SymbolicValue,
@@ -552,7 +553,8 @@ fn ranges(
     }
 }
 
-/// Returns the disjuncts for which an input has `range` of the number `bound`. An absent input has the number `default`.
+/// Returns the disjuncts for which an input is in the range that `range` returns for the number `bound`. If the input
+/// is absent, its value is `default`.
 fn input_range(
     path: &FieldPath,
     default: Option<&Json>,
@@ -577,8 +579,8 @@ fn input_range(
     disjuncts
 }
 
-/// Returns the disjuncts of a constant condition: an unconstrained one if the condition is satisfied, and otherwise
-/// none.
+/// Returns the disjuncts of a constant condition: one without constraints if the condition is satisfied, and none
+/// otherwise.
 pub(crate) fn constant_disjuncts(is_satisfied: bool) -> Vec<Disjunct> {
     is_satisfied.then(Disjunct::default).into_iter().collect()
 }

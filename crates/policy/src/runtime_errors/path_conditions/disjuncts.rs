@@ -143,8 +143,8 @@ fn expression_disjuncts(
     }
 }
 
-/// Returns the operand of a comparison with a bool literal, such as `has(a.b) == true`, and the value of the operand for
-/// which the comparison is true. `None` for other expressions, and if the operand is an input.
+/// Returns the condition that is compared with a boolean literal, as in `has(a.b) == true`, and its value for which the
+/// comparison is true. `None` for other expressions, and if the compared operand is an input.
 fn compared_condition(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -200,7 +200,7 @@ fn comprehension_disjuncts(
         return vec![operands_present(evaluator, node, scope)];
     };
     let mut disjuncts = Vec::new();
-    // For an empty range, `all` is true and `exists` is false.
+    // An empty range also has the expected result: `all` is true, and `exists` is false.
     if is_all == expected {
         let range = evaluator.evaluate(node_at(fold.iter_range), scope);
         let empty = range.iter().filter_map(|symbolic| match symbolic {
@@ -237,8 +237,8 @@ fn comprehension_disjuncts(
     disjuncts
 }
 
-/// Returns disjuncts that constrain several elements: all elements have the same result, or one element differs from the
-/// others.
+/// Returns disjuncts that constrain several elements of a list: in one, all elements have the same result, and in the
+/// other, only the first element differs. For `exists_one`, returns only one of the two.
 fn combined_disjuncts(
     test: ExprRef,
     iterations: &[(Scope, Vec<BranchCondition>)],

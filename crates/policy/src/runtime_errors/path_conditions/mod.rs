@@ -1,7 +1,7 @@
-//! Path conditions: the branch conditions on the way to a node.
+//! Path conditions: the branch conditions under which an evaluation reaches a node.
 //!
-//! `disjuncts` and `calls` translate a branch condition to disjuncts. A disjunct has constraints on the request, and
-//! branch conditions that must be solved as well. `solver` combines one disjunct of each condition.
+//! `disjuncts` and `calls` translate a branch condition to disjuncts. A disjunct consists of constraints on the
+//! request, and further branch conditions that must be solved. `solver` combines one disjunct of each condition.
 
 mod calls;
 mod disjuncts;
@@ -20,9 +20,8 @@ pub(crate) struct PathCondition(Option<Rc<Conjunct>>);
 #[derive(Debug)]
 struct Conjunct {
     condition: BranchCondition,
-    /// True for a condition under which an error of the node affects the request. The node is reached regardless of it.
-    /// For example, `b` is a soft condition of `a` in `a && b`: `a` is always evaluated, but a false `b` absorbs its
-    /// error.
+    /// True if the node is reached even if the condition is false, but its error then has no effect. For example, `b`
+    /// is a soft condition of `a` in `a && b`: `a` is always evaluated, but a false `b` absorbs its error.
     is_soft: bool,
     outer: PathCondition,
 }
@@ -55,8 +54,8 @@ impl PathCondition {
         conditions
     }
 
-    /// Returns the arguments for attempts with [`Self::conditions`]. The first attempt omits soft conditions. If there
-    /// are any, the second attempt includes them.
+    /// Returns the arguments to call [`Self::conditions`] with, one after the other. The first call omits soft
+    /// conditions. If there are any, the second call includes them.
     pub(crate) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]

@@ -8,7 +8,7 @@ const MAX_TEXT: usize = 200;
 /// Maximum nesting of a pattern.
 const MAX_DEPTH: usize = 60;
 
-/// Maximum number of repetitions that a generated string has if the pattern does not require more.
+/// Maximum number of repetitions in a generated string, unless the pattern requires more.
 const MAX_REPETITIONS: u32 = 63;
 
 /// Maximum number of generated strings for one pattern. Each string uses different alternatives of `|`.

@@ -18,14 +18,14 @@ const MAX_SOLUTIONS: usize = 5;
 /// Maximum number of steps of one [`solve`] call. A step takes one entry from the worklist.
 const MAX_SOLVER_STEPS: u32 = 120;
 
-/// Maximum number of conditions in the contradiction check before the search. Innermost conditions come first.
+/// Maximum number of conditions that are checked for contradictions before the search. Innermost conditions come first.
 const MAX_PRECHECKED: usize = 12;
 
 /// The limits of one search.
 #[derive(Clone, Copy)]
 pub(crate) struct SolverLimits {
     pub(crate) n_solutions: usize,
-    /// A step takes one entry from the worklist.
+    /// The number of steps. A step takes one entry from the worklist.
     pub(crate) n_steps: u32,
 }
 
@@ -36,7 +36,7 @@ const LIMITS: SolverLimits = SolverLimits {
 };
 
 pub(crate) struct Solution {
-    /// The constraints of each combination of disjuncts without a contradiction.
+    /// The combined constraints of each solution.
     pub(crate) solutions: Vec<InputConstraints>,
     /// True if the conditions are unsatisfiable. Additional conditions cannot change this.
     pub(crate) is_unsat: bool,
@@ -91,7 +91,8 @@ pub(crate) fn solve_jointly<'e>(
         };
         // The worklist is a stack, so the first disjunct is pushed last.
         for (n, disjunct) in disjuncts(symbolic, &condition).iter().enumerate().rev() {
-            // Most conditions have only one disjunct. The first disjunct reuses the vectors to avoid a copy.
+            // The vectors are moved to the first disjunct, and copied for others. Most conditions have only one
+            // disjunct.
             let (mut conditions, mut constraints) = if n == 0 {
                 (
                     std::mem::take(&mut conditions),
@@ -117,8 +118,8 @@ pub(crate) fn solve_jointly<'e>(
     }
 }
 
-/// Returns true if `constraints` contradict the conditions that have at most one disjunct. This check recognizes most
-/// guards.
+/// Returns true if `constraints` contradict the conditions. Checks only conditions with at most one disjunct, such as
+/// most guards.
 fn is_contradictory(
     symbolic: &SymbolicEvaluator<'_>,
     conditions: &[BranchCondition],
