@@ -1,7 +1,7 @@
-//! The names that an expression of a policy can use, with their types, for editors.
+//! The names that an expression of a policy can use, with their types. The language server needs them.
 //!
 //! The environment is that of the API server's type checker, except that each variable has the type of its expression.
-//! The expression itself is not needed, so it may have syntax errors.
+//! The result does not depend on the expression itself, which may have syntax errors.
 
 use cel::env::Env;
 use cel::types::Type;

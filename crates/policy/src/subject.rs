@@ -1,6 +1,6 @@
 //! Subjects: the objects that are checked. Defines the table of their kinds, and the identity of a subject.
 //!
-//! Each kind is a variant of [`SubjectKind`]. Its [`Row`] has its names, resources and versions.
+//! Each kind is a variant of [`SubjectKind`]. Its [`Row`] contains its names, resources and versions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,9 +40,9 @@ pub struct Row {
     pub aliases: &'static [&'static str],
     /// The noun for a subject of the kind in messages.
     pub noun: &'static str,
-    /// The noun in messages for the part that an API server evaluates for a request.
+    /// The noun, for messages, of the part of a subject that an API server evaluates for a request.
     pub evaluated: &'static str,
-    /// The consequence of matching no request, for messages.
+    /// The consequence for messages if a subject matches no request.
     pub never_runs: &'static str,
 }
 

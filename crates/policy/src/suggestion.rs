@@ -16,9 +16,9 @@ pub struct Suggestion {
     pub replacement: String,
     /// The effect on the requests for which the expression fails now.
     pub effect: Effect,
-    /// The effective default of the absent field, as a CEL expression. The suggestion then needs no decision by the
-    /// author. `None` if the author has to choose, or if the effect is [`Effect::Compared`]
-    /// or [`Effect::Tested`].
+    /// The effective default of the absent field, as a CEL expression. With such a default, the suggestion needs no
+    /// decision by the author. `None` if the author has to choose, or if the effect is [`Effect::Compared`] or
+    /// [`Effect::Tested`].
     pub default: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub enum Effect {
     Matched,
     /// The match condition is false.
     NotMatched,
-    /// The expression has a value. It does not decide about the request.
+    /// The expression has a value. The expression does not affect the decision about the request.
     Evaluated,
     /// A comparison treats an absent value as different from every present value.
     Compared,
@@ -45,7 +45,7 @@ impl Effect {
     /// The effects that keep the intent of the replaced code, so the suggestion needs no decision by the author.
     pub const INTENDED: [Self; 2] = [Self::Compared, Self::Tested];
 
-    /// Returns the name in JSON.
+    /// Returns the name of the effect in JSON.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -59,8 +59,8 @@ impl Effect {
         }
     }
 
-    /// Returns the effect as the purpose of the suggestion, such as `deny such requests`. `requests` is the noun, such
-    /// as `such requests`.
+    /// Returns the effect as a verb phrase for help messages, such as `deny such requests`. `requests` is the object of
+    /// the verb.
     fn purpose(self, requests: &str) -> String {
         match self {
             Self::Denied => format!("deny {requests}"),

@@ -44,12 +44,12 @@ const MAX_EVALUATIONS: u32 = 400;
 const MAX_COST: u64 = 300_000;
 
 /// Maximum number of steps of one [`SymbolicEvaluator`], for one policy and kind. A step is a node that the failure
-/// site finder visits, a node that is evaluated symbolically, or a step of the solver. After the last step, the search
-/// misses findings.
+/// site finder visits, a node that is evaluated symbolically, or a step of the solver. If the steps are used up,
+/// findings are missed.
 pub(super) const MAX_SYMBOLIC_STEPS: u32 = 20_000;
 
-/// Maximum number of requests for one solution of the solver. After an evaluation that fails before the site, the next
-/// request has one more value.
+/// Maximum number of requests for one solution of the solver. If an evaluation fails before the site, the next request
+/// contains one more value.
 pub(super) const MAX_REPAIRS: usize = 6;
 
 /// The number of evaluations reserved for each kind that has not been searched yet.
@@ -58,7 +58,7 @@ const RESERVED_EVALUATIONS: u32 = 12;
 /// Maximum number of findings for one policy.
 const MAX_FOUND: usize = 200;
 
-/// Maximum number of other kinds with whose requests a changed expression is tried.
+/// Maximum number of other kinds whose requests are used to try a changed expression.
 const MAX_OTHER_KINDS: usize = 8;
 
 /// Maximum number of changes of expressions that are tried for one policy. Further findings have no suggestions.
@@ -87,11 +87,12 @@ pub struct RuntimeErrorFinding {
     pub rename: Option<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
-    /// True if few clients send the request of the witness: a custom resource without a spec, or `exec` without a command.
+    /// True if few clients send requests like the witness, such as a custom resource without a spec, or `exec` without
+    /// a command.
     pub is_rare: bool,
     /// The effect on the request.
     pub consequence: Consequence,
-    /// The other validation that denies every request for which the expression fails. `None` if there is none.
+    /// A different validation that denies every request for which the expression fails. `None` if there is none.
     pub denied_by: Option<DenyingValidation>,
     /// The number of other expressions that fail for the same reason. They have no finding.
     pub n_others: usize,
@@ -110,7 +111,7 @@ fn has_longer_site(sites_by_node: &SitesByNode<'_>, site: &FailureSite) -> bool 
     })
 }
 
-/// Returns true if the site fails for custom resources without a spec.
+/// Returns true if the site fails only for custom resources without a spec.
 fn lacks_spec(
     symbolic: &SymbolicEvaluator<'_>,
     sites_by_node: &SitesByNode<'_>,
@@ -129,15 +130,16 @@ fn lacks_spec(
 pub struct DenyingValidation {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// True if the user gets the message of this validation. False if the failing expression belongs to an earlier
-    /// validation, so the user gets its error.
+    /// True if the user sees the message of this validation. False if the failing expression belongs to an earlier
+    /// validation, whose error the user sees instead.
     pub is_message_shown: bool,
-    /// True if the validation is false because the value is absent. False if it is false for the string in the witness.
+    /// True if the validation is false because a value is absent. Otherwise it is false because of the string in the
+    /// witness.
     pub is_of_absence: bool,
 }
 
-/// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields. Also returns what the
-/// search did not cover.
+/// Finds the expressions of `policy` that fail at run time, in the order of the policy's fields. Also returns the kinds
+/// and requests that the search did not cover.
 ///
 /// An empty result does not prove that no expression fails, because the number of kinds and requests is limited. For
 /// params, only absent values are tried, because the author of the policy chooses the other values.
@@ -179,7 +181,8 @@ struct Search<'a> {
     shared_causes: BTreeMap<FieldPath, (usize, HashSet<usize>)>,
 }
 
-/// A finding with its position. Findings are sorted by position, and dropped at the position of a type error.
+/// A finding with its position in the expression. Findings are sorted by position. A finding at the position of a type
+/// error is dropped.
 struct LocatedFinding {
     finding: RuntimeErrorFinding,
     offset: u32,
@@ -289,7 +292,7 @@ impl<'a> Search<'a> {
         let (n, path) = (site.node.index, &site.path);
         let is_chain_reported = self.reported_chains.contains(&(n, site.chain));
         if site.cause != FailureCause::Absent {
-            // A path that may be absent or null has only one finding.
+            // An expression has only one finding for a value that may be absent or null.
             let is_null_reported = site.cause == FailureCause::Null
                 && self.reported_paths.contains(&(n, path.clone()));
             return is_chain_reported || is_null_reported;
@@ -552,8 +555,8 @@ impl<'a> Search<'a> {
         !is_name && self.applied.as_ref().is_some_and(is_applied)
     }
 
-    /// Returns another validation that is false whenever the expression fails at `site`: if the value is absent, or if
-    /// the string cannot be converted.
+    /// Returns another validation that is false whenever the expression fails at `site`. The expression fails because
+    /// the value is absent, or because the string cannot be converted.
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch` (each validation is
     /// evaluated, and the first denial has the message).
@@ -569,7 +572,7 @@ impl<'a> Search<'a> {
             let expression = expressions.get(n);
             expression.is_some_and(|expression| expression.role == Role::Validation)
         };
-        // The path of an element denotes any element of the list. The other validation may read a different one.
+        // A path with an element denotes any element of the list, so the other validation may read a different element.
         let mut segments = site.path.segments.iter();
         let has_element = segments.any(|segment| matches!(segment, Segment::Index(_)));
         let is_of_absence = matches!(
@@ -626,7 +629,7 @@ impl<'a> Search<'a> {
             let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
             diagnostics.any(|(_, _, diagnostic)| {
                 diagnostic.location == finding.location
-                    // A guard cannot fix a chain with an undefined field.
+                    // The whole chain is affected by an undefined field, which a guard cannot fix.
                     || diagnostic.kind.code() == Code::UndefinedField && chain.contains(&diagnostic.location)
                     || finding.rule == Rule::AbsentObject && diagnostic.kind.code() == Code::NoFieldSelection
             })
@@ -634,8 +637,8 @@ impl<'a> Search<'a> {
         self.findings.retain(|located| !is_type_error(located));
         self.findings
             .sort_by_key(|located| (located.finding.index, located.offset));
-        // If a suggestion makes both sides of a comparison optional, it also fixes the finding about the other side.
-        // Only the first finding is kept.
+        // A suggestion that makes both sides of a comparison optional fixes the findings about both sides, so only the
+        // first finding is kept.
         let mut compared = HashSet::new();
         self.findings.retain(|LocatedFinding { finding, .. }| {
             let mut suggestions = finding.suggestions.iter();
@@ -663,9 +666,9 @@ const CONVERTIBLE: [&str; 8] = [
     "10.0.0.0/8",
 ];
 
-/// Returns true if, for a request with one of [`CONVERTIBLE`] at the path of `site`, the expression `tested` is true
-/// and the expression `converting` does not fail. Then `tested` is false for the unconvertible string because of this
-/// string, not for another reason.
+/// Returns true if a string in [`CONVERTIBLE`], as the value of `site`, makes the expression `tested` true, and the
+/// expression `converting` does not fail for it. This shows that `tested` is false because the string of the witness
+/// cannot be converted, and not for a different reason.
 fn accepts_other_string(
     builder: &RequestBuilder<'_>,
     site: &FailureSite,
@@ -689,7 +692,8 @@ fn accepts_other_string(
     })
 }
 
-/// Returns `first`, the suggestions and `advice` as one line. Without suggestions, returns only `advice`.
+/// Returns `first`, the suggestions and `advice` as one line. If there is something before `advice`, `advice` is left
+/// out unless it begins with `or`.
 fn with_advice(
     suggestions: &[Suggestion],
     first: Option<String>,
@@ -735,13 +739,13 @@ fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     nodes
 }
 
-/// Returns true for an absent value whose finding all expressions share: a root, or a field of the params.
+/// Returns true if all expressions share one finding for this absent value: a root variable, or a field of the params.
 fn is_shared(absent: &FieldPath) -> bool {
     absent.segments.is_empty() || absent.root == Root::Params
 }
 
-/// Returns the path of an absent value that made the evaluation fail. Failures of the expression with the index `n`
-/// take precedence. `None` if no failure is due to an absent value.
+/// Returns the path of an absent value that made the evaluation fail. Failures that originate in the expression with
+/// the index `n` take precedence. `None` if no failure is due to an absent value.
 pub(super) fn missing_path<'c>(
     synthetic: &SyntheticRequest,
     failures: &[Failure],
@@ -764,7 +768,8 @@ pub(super) fn missing_path<'c>(
         .find_map(absent_path)
 }
 
-/// Lists whose items need one field because of the value of another. For example, the operator `In` requires `values`.
+/// Lists of objects in which the value of one field determines whether another field is required. For example, an item
+/// with the operator `In` requires `values`.
 const DEPENDENT: [&str; 2] = ["matchExpressions", "tolerations"];
 
 /// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`. In
@@ -784,7 +789,7 @@ fn is_required(
         return false;
     }
     let mut constraints = constraints.clone();
-    // The constraints may require that the field is absent.
+    // `replace` is used because the constraints may require that the field is absent.
     let is_consistent = constraints
         .replace(&site.path, Constraint::Present)
         .is_some();

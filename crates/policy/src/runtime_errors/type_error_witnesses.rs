@@ -140,7 +140,7 @@ struct WitnessSearch<'a> {
     witnesses: Vec<TypeErrorWitness>,
 }
 
-/// The nodes at the locations of the findings for one kind.
+/// The nodes at the locations of one kind's findings.
 type TargetNodes = HashMap<ExprRef, Location>;
 
 impl WitnessSearch<'_> {

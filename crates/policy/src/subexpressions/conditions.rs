@@ -70,9 +70,9 @@ pub fn whole(ast: &Ast, text: &str) -> Option<Condition> {
     })
 }
 
-/// Returns true if `child` is a condition in `parent`: an operand of a logical operator, the condition of `?:`, or the
-/// condition of a macro. The branches of `?:` are conditions if `parent` is one. The operand of `!` is not a condition
-/// of its own: it belongs to the negated condition.
+/// Returns true if `child` is a condition in `parent`: an operand of `&&` or `||`, or the condition of `?:`. This
+/// includes the condition of a macro, which expands to such operators. The branches of `?:` are conditions if `?:`
+/// itself is in a condition. The operand of `!` is not a condition of its own, but belongs to the negated condition.
 fn is_condition(ast: &Ast, (parent, is_in_condition): (ExprId, bool), child: ExprId) -> bool {
     match ast.global_call(parent) {
         Some(("_&&_" | "_||_", _)) => true,

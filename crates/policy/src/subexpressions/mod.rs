@@ -175,7 +175,7 @@ fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
     let mut is_mentioned = false;
     let mut look = |child| is_mentioned |= mentions(ast, child, name, depth + 1);
     match ast.expr(id) {
-        // All macros use the same accumulator name. The accumulator of an inner macro hides the outer one.
+        // All macros use the same accumulator name, so the body of an inner macro cannot mention the outer accumulator.
         Expr::Comprehension(fold) if *fold.accu_var == *name => {
             look(fold.iter_range);
             look(fold.accu_init);

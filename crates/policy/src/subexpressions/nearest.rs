@@ -73,8 +73,9 @@ impl Evaluation<'_> {
             return true;
         };
         let (Some(whole), Some(part)) = (self.seen(id), self.seen(child)) else {
-            // A subexpression without an evaluation did not determine the result. A call without a recorded value is
-            // part of a macro's expansion. It is assumed to depend on all of its operands.
+            // A child without a recorded value was not evaluated, so it did not determine the result. If the call
+            // itself has no recorded value, it is part of a macro's expansion, and is assumed to depend on all
+            // operands.
             return self.seen(id).is_none();
         };
         match function {

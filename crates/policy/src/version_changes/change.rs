@@ -15,7 +15,7 @@ pub struct VersionChange {
     pub id: &'static str,
     /// The first release with the change.
     pub since: Since,
-    /// The behavior since this release and before, as Markdown.
+    /// The behavior since this release and the earlier behavior, as Markdown.
     pub summary: &'static str,
     /// The upstream file and symbol with the change.
     pub source: &'static str,
@@ -23,7 +23,7 @@ pub struct VersionChange {
     pub rule: Option<Rule>,
     /// Returns true if the change may affect a node of an expression. `None` if the change does not affect single nodes.
     pub(super) affects: Option<fn(&CheckedAst, ExprId) -> bool>,
-    /// Returns true if an expression with this text may not compile without the change. `None` if all expressions that
+    /// Returns true if an expression with this text might compile only with the change. `None` if all expressions that
     /// compile with the change also compile without it.
     pub(super) compiles: Option<fn(&str) -> bool>,
 }

@@ -19,7 +19,7 @@ const CHANGE: VersionChange = VersionChange {
     compiles: None,
 };
 
-/// All changes, newest release first. `docs/versions.md` has the same table.
+/// All changes, newest release first. `docs/versions.md` contains the same table.
 pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "or-value-without-optional",
@@ -111,8 +111,8 @@ pub static ALL: &[VersionChange] = &[
                     matches!(type_of(container), Type::Dyn)
                         && matches!(type_of(key), Type::Uint | Type::Double | Type::Bool)
                 }
-                // Only comparisons of whole objects or of their top-level fields are affected: they may contain an
-                // empty list or map that now equals an absent one.
+                // Only comparisons of whole objects or of their top-level fields are affected. Such a value may contain
+                // an empty list or map, which now equals an absent one.
                 Some(("_==_" | "_!=_", None, [left, right])) => [left, right].iter().all(|id| {
                     let name = checked.ast().qualified_name(**id).unwrap_or_default();
                     let mut parts = name.split('.');

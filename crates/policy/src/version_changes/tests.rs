@@ -29,8 +29,8 @@ fn ids_are_unique() {
     assert_eq!(ids.len(), ALL.len());
 }
 
-/// Asserts that exactly these changes from 1.36 to 1.37 may affect `expression`. Each expected change has the source of
-/// the affected node.
+/// Asserts that exactly the `expected` changes from 1.36 to 1.37 may affect `expression`. An expected change consists
+/// of its id and the source of the affected node.
 #[track_caller]
 fn check(expression: &str, expected: &[(&str, &str)]) {
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({

@@ -127,8 +127,8 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
 }
 
 /// Returns true if the policy contains something to check: a comparison, an operator `||`, a call of `orValue()`, or
-/// the expression of an apply configuration. Returns false if an expression changes the case of strings, because their
-/// values are then unknown.
+/// the expression of an apply configuration. Returns false if an expression changes the case of strings, because
+/// symbolic evaluation ignores such functions.
 fn has_literal_comparison(policy: &CompiledPolicy) -> bool {
     let mut has_any = false;
     for expression in policy.expressions() {

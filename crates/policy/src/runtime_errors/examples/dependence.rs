@@ -14,8 +14,8 @@ const REQUEST: [Input; 4] = [
     Input::NamespaceObject,
 ];
 
-/// The inputs on which the result of a validation depends. Reads of the variables and match conditions that it needs
-/// are included.
+/// The inputs on which the result of a validation depends. Reads in its variables are included. Reads in match
+/// conditions are included if they are reads of the params or the authorizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
     /// Unknown: a required expression does not compile.

@@ -90,7 +90,7 @@ impl FailureSiteFinder<'_, '_> {
                 else {
                     continue;
                 };
-                // If users can choose the string, there is already a site with the cause `InvalidString`.
+                // If users can choose the string, the site with the cause `InvalidString` is sufficient.
                 let is_parsed = default.is_string()
                     && parsed == Some(*id)
                     && !self.evaluator.is_free_string(&path);

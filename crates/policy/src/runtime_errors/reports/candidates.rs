@@ -37,9 +37,11 @@ pub(crate) struct Candidate {
     pub(crate) replacement: String,
     /// The effective default of the absent field if the replacement contains it. `None` otherwise.
     pub(crate) default: Option<KnownDefault>,
-    /// False if the replacement has another value for some requests for which the expression does not fail.
+    /// True if the replacement and the original code have the same value for all requests for which the expression does
+    /// not fail.
     pub(crate) is_exact: bool,
-    /// The effect if the replacement keeps the intent of the replaced code. The results may then differ between requests.
+    /// The effect, if the replacement keeps the intent of the replaced code. Its results may then differ between
+    /// requests. `None` for other replacements.
     pub(crate) intent: Option<Effect>,
 }
 
@@ -51,13 +53,13 @@ pub(crate) struct KnownDefault {
     /// The field. `None` if the default does not depend on the kind of the object.
     pub(crate) path: Option<FieldPath>,
     pub(crate) effective: EffectiveDefault,
-    /// True if the author may intend to deny absent values, although the condition is true for the default. An example
+    /// True if the author may intend to deny absent values even if the condition is true for the default. An indication
     /// is a message such as `must be set`.
     pub(crate) may_require_value: bool,
 }
 
 impl KnownDefault {
-    /// Returns true if the field of objects of `gvk` has the same default.
+    /// Returns true if the field has the same default in objects of `gvk`.
     pub(crate) fn is_of(&self, gvk: &Gvk) -> bool {
         self.path
             .as_ref()
@@ -71,9 +73,9 @@ pub(crate) struct Proposal {
     pub(crate) candidates: Vec<Candidate>,
     /// The replacement of a variable that is null in every request, so the expression always fails.
     pub(crate) rename: Option<Candidate>,
-    /// Follows the suggestions, or replaces them if none of them passes its trial.
+    /// Advice that follows the suggestions. It is the only advice if no suggestion passes its trial.
     pub(crate) advice: Option<String>,
-    /// Precedes the suggestions.
+    /// Advice that precedes the suggestions.
     pub(crate) first_advice: Option<String>,
 }
 
@@ -254,24 +256,26 @@ impl MessageWriter<'_, '_> {
         });
         let presence = intent::presence_test(origin.ast, origin.text, site.chain, &chain);
         candidates.extend(presence.filter(|_| null_roots.is_empty() && !may_be_null));
-        // If a root is null, optional selections on both sides are not proposed. A default for only one side is not
-        // proposed either: with it, an absent value on this side would differ from an absent value on the other side.
+        // If `object` or `oldObject` may be null, optional selections on both sides are not proposed. Neither is a
+        // default for only one side, because an absent value on this side would then differ from an absent value on the
+        // other side.
         let is_one_side = sides.is_some() && !null_roots.is_empty();
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
         if has_root && !guard::is_compared_with_null(origin.ast, site.chain) {
-            // The first of `defaults` that passes its trial is suggested.
+            // Only the first of `defaults` that passes its trial is suggested.
             let places = (&chain, site.chain);
             let defaults = with_defaults(origin, places, condition.as_ref(), default);
-            // The request may also lack the values that other chains read.
+            // The request may also lack the values of other chains, so a candidate with defaults for all chains is
+            // proposed too.
             let combined = defaults
                 .last()
                 .and_then(|one| self.at_all_chains(origin, sites_by_node, (site, one)));
             candidates.extend(defaults);
             candidates.extend(combined.filter(|_| null_roots.is_empty()));
         }
-        // If the effect of the default is uncertain, the author must choose, so guards are proposed too. A guard does
-        // not help if `orValue()` is called on a value that is not an optional.
+        // Guards are proposed too, because the author must choose if the effect of the default is uncertain. They are
+        // not proposed for a chain with `orValue()` but without a `?`, because they do not fix the missing `?`.
         let has_or_value = or_value(origin, site.chain).is_some();
         if let Some(condition) = condition.as_ref().filter(|_| !has_or_value) {
             candidates.extend(guards(origin, condition, &chain.tests));
@@ -314,7 +318,7 @@ impl MessageWriter<'_, '_> {
         site: &FailureSite,
         path: Option<&FieldPath>,
     ) -> Option<ProposedDefault> {
-        // An absent member of a union has no fields with defaults.
+        // If a member of a union is absent, its fields have no defaults.
         let default = path.filter(|path| **path == site.path || !is_union_member(&site.path));
         let mut default = default.and_then(|path| self.default_of(origin, path));
         if let (Some(ProposedDefault::Known(default)), Some(path)) = (&mut default, path) {
@@ -333,8 +337,8 @@ impl MessageWriter<'_, '_> {
         default
     }
 
-    /// Returns the candidate `one` of `site` together with the defaults of all other chains of the expression that may
-    /// lack a value. `None` if there are no other chains, or if one of them has no certain default.
+    /// Combines `one`, the candidate for `site`, with defaults for all other chains of the expression whose values may
+    /// be absent. `None` if there are no other chains, or if one of them has no certain default.
     fn at_all_chains(
         self,
         origin: &Origin<'_>,
@@ -379,7 +383,7 @@ impl MessageWriter<'_, '_> {
         combined(origin, one, changes)
     }
 
-    /// Returns the source of a test of the variable `n`, such as `has(variables.x)`.
+    /// Returns the source text of a presence test for the variable with the index `n`, such as `has(variables.x)`.
     fn test_of_variable(self, n: usize) -> Option<String> {
         let all = self.evaluator.policy.expressions();
         (0..all.len()).find_map(|index| {
@@ -391,7 +395,7 @@ impl MessageWriter<'_, '_> {
         })
     }
 
-    /// Returns advice about an existing `orValue()` that has no effect, because the chain is not optional.
+    /// Returns advice about an existing `orValue()` that has no effect, because the chain has no optional selection.
     fn advice_for_author(
         self,
         origin: &Origin<'_>,
@@ -412,7 +416,7 @@ impl MessageWriter<'_, '_> {
         })
     }
 
-    /// Returns the path of the site's whole chain: the path of the failing node, and the selections after it.
+    /// Returns the path of the site's whole chain: the path of the failing node, extended by the selections after it.
     fn path_of_chain(self, site: &FailureSite) -> Option<FieldPath> {
         let names = guard::selections_after(self.evaluator, site.node, site.chain)?;
         let mut path = site.path.clone();
@@ -422,8 +426,8 @@ impl MessageWriter<'_, '_> {
         Some(path)
     }
 
-    /// Returns advice if the expression reads the namespace of a cluster-scoped object whose resource the rules name.
-    /// Such an object never has a namespace, so a default makes no sense.
+    /// Returns advice if the expression reads the namespace of a cluster-scoped object, and no rule has a wildcard.
+    /// Such an object never has a namespace, so a default is pointless.
     fn advice_about_namespace(self, site: &FailureSite) -> Option<String> {
         let root = site.path.root;
         let is_read = matches!(root, Root::Object | Root::OldObject)
@@ -443,11 +447,11 @@ impl MessageWriter<'_, '_> {
         })
     }
 
-    /// Returns the value for an absent field. For expressions that do not decide about the request, it may differ from
-    /// the effective default.
+    /// Returns the value to propose for an absent field: its effective default, if it is known. Otherwise, returns an
+    /// empty list or map, or a zero value in an expression that does not affect the decision.
     fn default_of(self, origin: &Origin<'_>, path: &FieldPath) -> Option<ProposedDefault> {
         let names = path.names();
-        // The API server replaces the absent name by a generated one.
+        // A default makes no sense, because the API server later generates the absent name.
         if is_generated_name(path) {
             return None;
         }
@@ -488,7 +492,7 @@ impl MessageWriter<'_, '_> {
         let literal = match () {
             () if input_type.is_list() => "[]",
             () if input_type.is_map() => "{}",
-            // The value of these expressions does not decide about the request.
+            // The values of these expressions do not affect the decision about the request.
             () if matches!(origin.role, Role::MessageExpression | Role::AuditAnnotation) => {
                 input_type.default_literal()?
             }
@@ -497,8 +501,8 @@ impl MessageWriter<'_, '_> {
         Some(ProposedDefault::Any(literal.to_owned()))
     }
 
-    /// Returns an empty string for an absent string that an operand of `||` reads in a match condition. A guard of the
-    /// operand does not help if another operand reads the same string.
+    /// Returns the default `''` for an absent string that an operand of `||` reads in a match condition. A guard of
+    /// this operand alone does not help if another operand reads the same string.
     fn default_of_alternative(
         self,
         origin: &Origin<'_>,
@@ -513,8 +517,9 @@ impl MessageWriter<'_, '_> {
         (literal == "''").then(|| ProposedDefault::Any(literal.to_owned()))
     }
 
-    /// Returns the effective default of a field of `request`. The fields of an `AdmissionRequest` are not pointers, so
-    /// an absent field has Go's zero value. The fields of its options may be pointers, and have no default here.
+    /// Returns the effective default of a field of `request`. The fields of Go's `AdmissionRequest` are not pointers,
+    /// so the effective default is the zero value. Fields of `request.options` may be pointers, so they have no known
+    /// default.
     fn default_of_request(self, path: &FieldPath) -> Option<EffectiveDefault> {
         let names = path.names();
         if names.len() > 2 || matches!(*names, [] | ["options", ..]) {
@@ -608,8 +613,8 @@ impl MessageWriter<'_, '_> {
                 "test `{test}` in the expressions that read the variable, {advice}"
             ));
         };
-        // A match condition usually selects objects by their content, which is in `oldObject` if the request deletes
-        // the object.
+        // A match condition usually selects objects by their content. In a DELETE request, this content is only in
+        // `oldObject`.
         let is_of_deletions = root == Root::Object && origin.role == Role::MatchCondition;
         let has_old = is_of_deletions && renamed(origin, ("object", "oldObject")).is_some();
         let first_advice = has_old.then(|| instead.to_owned());
@@ -622,7 +627,8 @@ impl MessageWriter<'_, '_> {
     }
 }
 
-/// Returns the candidates that give the chain a default: first at each of its occurrences, then only at `id`.
+/// Returns up to two candidates that give the chain a default: the first one at all occurrences of the chain, the
+/// second one only at `id`.
 fn with_defaults(
     origin: &Origin<'_>,
     (chain, id): (&OptionalChain, ExprId),
@@ -636,8 +642,8 @@ fn with_defaults(
     all.into_iter().chain(one).collect()
 }
 
-/// Returns true if the condition `id` has a boolean value. The whole expression of a validation or match condition is
-/// boolean, and so are the conditions within an expression.
+/// Returns true if the condition `id` has a boolean value. Conditions within an expression are always boolean. A whole
+/// expression is boolean in a validation or match condition, or if it is a boolean operation.
 pub(super) fn is_boolean(origin: &Origin<'_>, id: ExprId) -> bool {
     let ast = origin.ast;
     if id == ast.root() {
@@ -647,7 +653,7 @@ pub(super) fn is_boolean(origin: &Origin<'_>, id: ExprId) -> bool {
     true
 }
 
-/// Returns the source of the list whose element is selected.
+/// Returns the source of the list if the failing node selects one of its elements.
 fn list_of_index(origin: &Origin<'_>, site: &FailureSite) -> Option<String> {
     let (function, args) = origin.ast.global_call(site.node.id)?;
     let list = *args.first().filter(|_| function == "_[_]")?;
@@ -680,7 +686,7 @@ fn tests_for_deletions(ast: &Ast) -> bool {
     })
 }
 
-/// Proposes both forms of a guard: the condition is false for a failing value, or true.
+/// Proposes two guards: with one, the condition is false for a failing value, and with the other, it is true.
 fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<(String, bool)>) -> Proposal {
     let Some((test, is_exact)) = test else {
         return Proposal::default();
@@ -718,12 +724,13 @@ fn certain(value: Json) -> EffectiveDefault {
     }
 }
 
-/// Returns a guard whose test is true for each value for which the expression does not fail.
+/// Returns `test` with a flag: the test is true for each value for which the expression does not fail.
 fn exact(test: String) -> (String, bool) {
     (test, true)
 }
 
-/// Returns the CEL source of the field from which another field inherits its value, with `literal` if it is absent.
+/// Returns the CEL source of the field from which another field inherits its value. The source has `literal` as the
+/// default.
 fn inherited(root: Root, names: &[(String, bool)], literal: &str) -> String {
     let mut text = root.name().to_owned();
     let mut is_optional = false;

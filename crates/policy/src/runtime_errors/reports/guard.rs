@@ -1,4 +1,4 @@
-//! Writes the parts of fixes: tests that exclude the failing values of an input, and optional selections.
+//! Generates code for fixes: tests that exclude the failing values of an input, and optional selections.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ enum Accessor {
     Index(i64),
 }
 
-/// The operators of tests, each with its negation. A test with `in` has no negated operator.
+/// The operators of tests, each with its negation. The negation of `in` is empty, because CEL has no operator for it.
 const NEGATIONS: [(&str, &str); 4] = [
     (" != ", " == "),
     (" == ", " != "),
@@ -25,10 +25,10 @@ const NEGATIONS: [(&str, &str); 4] = [
     (" in ", ""),
 ];
 
-/// Returns the CEL source of the negation of all `tests`.
+/// Returns the CEL source of a condition that is true if at least one of `tests` is false.
 pub(crate) fn negated(tests: &[String]) -> String {
     let negated = tests.iter().map(|test| {
-        // The last comparison belongs to the test itself. Earlier ones are part of the compared value.
+        // The last comparison operator is that of the test itself. Earlier ones are within the compared value.
         let comparison = NEGATIONS
             .iter()
             .filter_map(|row| Some((test.rfind(row.0)?, row)))
@@ -47,7 +47,7 @@ pub(crate) fn negated(tests: &[String]) -> String {
     negated.join(" || ")
 }
 
-/// Returns true if each bracket in `text` has its counterpart.
+/// Returns true if the brackets in `text` are balanced.
 pub(super) fn is_balanced(text: &str) -> bool {
     let mut depth = 0_i32;
     for token in lexer::tokens(text).all {
@@ -59,7 +59,8 @@ pub(super) fn is_balanced(text: &str) -> bool {
     depth == 0
 }
 
-/// Returns true if `id` is compared with null. `orValue()` would replace the null that the policy looks for.
+/// Returns true if `id` is compared with null. In this case, `orValue()` would replace the null for which the policy
+/// tests.
 pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
     ast.iter().any(|(_, expr)| match expr {
@@ -70,25 +71,26 @@ pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// The CEL sources of tests and optional selections for a chain that may select absent values.
+/// The CEL sources of presence tests and optional selections for a chain of selections whose values may be absent.
 pub(crate) struct OptionalChain {
     /// The identifier at the start of the chain.
     pub(crate) base: ExprId,
     /// The name of the identifier.
     pub(crate) base_name: String,
-    /// A test for each absent value, such as `has(object.spec)`. All are true if the chain has a value.
+    /// The presence tests for the values that may be absent, such as `has(object.spec)`. If all of them are true, the
+    /// chain has a value.
     pub(crate) tests: Vec<String>,
     /// The node of each test.
     pub(crate) test_nodes: Vec<ExprId>,
     /// The chain with optional selections, such as `object.?spec.?replicas`.
     pub(crate) optional_text: String,
-    /// True if a list may be too short for an index of the chain. A missing element has no fields with defaults.
+    /// True if a list may be too short for an index in the chain. The fields of a missing element have no defaults.
     pub(crate) may_lack_element: bool,
 }
 
-/// Returns the tests and optional selections for the chain of selections that ends at `chain`. The nodes in `optional`
-/// may select absent values. Returns `None` if `optional` contains no node of the chain, or if the chain does not only
-/// consist of selections and indices.
+/// Returns the tests and optional selections for the chain whose last selection is the node `chain`. The nodes in
+/// `optional` may select absent values. Returns `None` if `optional` contains no node of the chain, or if the chain
+/// contains other expressions than selections and indices.
 pub(crate) fn optional_chain(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -152,7 +154,7 @@ pub(crate) fn optional_chain(
     })
 }
 
-/// Returns the selections after `node` up to the end of its chain. `None` if a key of the chain is not a literal.
+/// Returns the selections after `node`, up to the node `chain`. `None` if one of their keys is not a literal.
 pub(crate) fn selections_after(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -170,7 +172,8 @@ pub(crate) fn selections_after(
         .collect()
 }
 
-/// Returns the source of the chain of selections at `chain`. `None` if there are other expressions in it.
+/// Returns the source of the chain whose last selection is the node `chain`. `None` if the chain contains other
+/// expressions than selections and indices.
 pub(crate) fn source_text(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,

@@ -1,4 +1,4 @@
-//! Finds expressions for which a default or a guard would have an effect that their author probably does not intend.
+//! Finds expressions in which a default or a guard would have an effect that the author probably does not intend.
 
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::source::SourceMap;
@@ -13,7 +13,7 @@ use crate::subexpressions::conditions::chain_range;
 use crate::subexpressions::{self, quantifier};
 use crate::suggestion::Effect;
 
-/// Fields whose elements each add something to the object. If such a field is absent, there is nothing to check.
+/// Fields that add something to the object. If such a field is absent, a policy has nothing to check.
 const ADDITIVE: [&str; 20] = [
     "add",
     "annotations",
@@ -37,7 +37,7 @@ const ADDITIVE: [&str; 20] = [
     "volumes",
 ];
 
-/// Maximum length of the rest of an expression that advice quotes, in bytes.
+/// Maximum length of the code after a chain that advice repeats, in bytes.
 const MAX_REST: usize = 60;
 
 /// Maximum nesting of searched conditions.
@@ -60,9 +60,11 @@ pub(super) fn is_required(ast: &Ast, id: ExprId, field: Option<&str>) -> bool {
         })
 }
 
-/// Returns true for `!list.all(x, condition)` about the list or map `id`, which is false for a list without elements.
+/// Returns true if the list or map `id` is the range of `!list.all(x, condition)`, which is false for a list without
+/// elements.
 ///
-/// In a match condition, such a list skips the policy. The author may mean `!list.exists(x, condition)`.
+/// In a match condition, the policy is therefore skipped if the list is empty. The author may have intended
+/// `!list.exists(x, condition)`.
 pub(super) fn is_negated_all(ast: &Ast, id: ExprId) -> bool {
     ast.iter().any(|(fold_id, expr)| match expr {
         Expr::Comprehension(fold) if fold.iter_range == id => {
@@ -131,7 +133,7 @@ fn is_negated(ast: &Ast, id: ExprId) -> bool {
     negations.count() % 2 == 1
 }
 
-/// Returns true if the condition prohibits something, or applies only to some elements.
+/// Returns true if the condition prohibits something, or is true for elements that it does not concern.
 fn prohibits(ast: &Ast, id: ExprId, depth: usize) -> bool {
     if depth > MAX_DEPTH {
         return false;
@@ -162,8 +164,8 @@ fn is_empty(ast: &Ast, id: ExprId) -> bool {
     }
 }
 
-/// Returns advice if the expression evaluates the chain only for requests without its value: `has(x) || x == 1` and
-/// `!has(x) && x == 1`. `id` is the node that fails.
+/// Returns advice if the expression reads the chain only if its value is absent, as in `has(x) || x == 1` and `!has(x)
+/// && x == 1`. `id` is the node that fails.
 pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
     let texts = |id: ExprId| subexpressions::text(ast, id);
     ast.iter().find_map(|(_, expr)| {
@@ -203,8 +205,8 @@ pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, St
     })
 }
 
-/// Returns an optional for the value of a variable that reads the chain `id`: the chain itself, or a call of the rest of
-/// the expression for its value.
+/// Returns the source of an optional as the new value of a variable whose expression reads the chain `id`: the optional
+/// chain itself, or `optMap()` with the rest of the expression.
 pub(super) fn optional_variable(
     ast: &Ast,
     text: &str,
@@ -225,8 +227,8 @@ pub(super) fn optional_variable(
     }
 }
 
-/// Returns advice for a comparison of map literals of which `id` is a value, such as `list.map(c, {'args': c.args}) == ...`.
-/// An entry with an optional value is omitted if the value is absent, on both sides.
+/// Returns advice if `id` is a value in a compared map literal, as in `list.map(c, {'args': c.args}) == ...`. If both
+/// sides have entries with optional values, each omits an entry whose value is absent.
 pub(super) fn optional_entry(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
     let key = ast.iter().find_map(|(_, expr)| match expr {
         Expr::Map(entries) => {
@@ -256,8 +258,8 @@ pub(super) fn optional_entry(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
     })
 }
 
-/// Proposes a test for the presence of the chain `id` in place of its comparison with null. `None` for other expressions,
-/// and if the last value of the chain is always present.
+/// Proposes a presence test for the chain `id` in place of its comparison with null. `None` for other expressions, and
+/// if the last selection of the chain always has a value.
 pub(super) fn presence_test(
     ast: &Ast,
     text: &str,
@@ -298,8 +300,8 @@ pub(super) fn presence_test(
     })
 }
 
-/// Proposes optional selections on both sides of a comparison of `object` and `oldObject`, so that an absent value is
-/// only equal to an absent value. `id` is the chain with the absent value. `None` for other expressions.
+/// Proposes optional selections on both sides of a comparison of `object` and `oldObject`. An absent value is then
+/// equal only to another absent value. `id` is the chain with the absent value. `None` for other expressions.
 pub(super) fn with_optional_sides(
     ast: &Ast,
     text: &str,

@@ -71,7 +71,7 @@ impl MessageWriter<'_, '_> {
         site: &FailureSite,
     ) -> String {
         let message = self.cause_and_error(synthetic, failure, site);
-        // The API server ignores the error of a match condition if another one is false.
+        // The API server ignores the error of a match condition if another match condition is false.
         let conditions = self.evaluator.policy.expressions().iter().enumerate();
         let conditions = conditions.filter(|(_, it)| it.role == Role::MatchCondition);
         let (own, others): (Vec<_>, Vec<_>) =
@@ -192,7 +192,8 @@ impl MessageWriter<'_, '_> {
         default.is_some_and(|default| self.evaluator.has_other_type(&site.path, &default))
     }
 
-    /// Returns the optional value and the default of the operand that makes the call at `site` fail.
+    /// Returns the receiver and the argument of `orValue()`, if this call is the operand whose default makes the call
+    /// at `site` fail.
     pub(super) fn default_at(self, site: &FailureSite) -> Option<(ExprId, Json)> {
         let operand = self.operand_at(site)?;
         let Expr::Call {
@@ -212,7 +213,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// Returns a test for a call that only accepts integers or only accepts strings.
+    /// Returns a test for the type of an int-or-string operand of a call that accepts only one of the two types.
     pub(super) fn type_test(self, site: &FailureSite) -> Option<String> {
         let Expr::Call {
             function,
@@ -235,7 +236,8 @@ impl MessageWriter<'_, '_> {
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
         let operand = self.operand_at(site).or_else(|| {
-            // The value is an element of a list in a macro. It is the only operand that is not a literal.
+            // The path cannot be matched if the value is a macro variable. The operand is then the only one that is not
+            // a literal.
             let is_literal =
                 |id: &&ExprId| matches!(self.evaluator.expr(node_at(**id)), Expr::Literal(_));
             let mut others = target.iter().chain(args).filter(|id| !is_literal(id));
@@ -271,7 +273,7 @@ impl MessageWriter<'_, '_> {
         input_type.is_some_and(|input_type| input_type.is_builtin())
     }
 
-    /// Returns the node that denotes the path of the site: an operand of the site's node, or the node itself.
+    /// Returns the node that denotes the input of the site: an operand of the site's node, or the node itself.
     pub(super) fn operand_at(self, site: &FailureSite) -> Option<ExprId> {
         let (n, id) = (site.node.index, site.node.id);
         let operands = match self.evaluator.expr(site.node) {
@@ -287,7 +289,7 @@ impl MessageWriter<'_, '_> {
                 .iter()
                 .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == site.path))
         };
-        // If the site is the range of a macro, the node itself denotes the path.
+        // If the site is the range of a macro, the node itself denotes the input.
         std::iter::once(id).chain(operands).find(denotes_path)
     }
 
@@ -324,7 +326,7 @@ impl MessageWriter<'_, '_> {
                 let words = "['1', 't', 'T', 'true', 'TRUE', 'True', '0', 'f', 'F', 'false', 'FALSE', 'False']";
                 (format!("{text} in {words}"), true)
             }
-            // Limits the number of digits and parts, because a duration must be shorter than 292 years.
+            // The number of digits and parts is limited, because a duration must be shorter than 292 years.
             ("duration", []) => {
                 matches("^[-+]?(([0-9]{1,5}([.][0-9]{0,9})?(h|m|s|ms|us|ns)){1,6}|[0-9]{1,9}s|0)$")
             }

@@ -8,10 +8,11 @@ use crate::runtime_errors::path_conditions::solver;
 use kubernetes::validity::{Constraint, InputConstraints, Root};
 
 impl MessageWriter<'_, '_> {
-    /// Returns the variables, such as `oldObject`, that may be null where the expression with the index `index` reads
-    /// them without a guard. Optional selections would hide this error from the author.
+    /// Returns the variables, such as `oldObject`, that the expression with the index `index` reads without a guard
+    /// although they may be null. Optional selections on such a variable are not proposed, because they would hide this
+    /// mistake.
     pub(super) fn null_roots(self, index: usize, sites_by_node: &SitesByNode<'_>) -> Vec<Root> {
-        // The operations without the object.
+        // The matched operations for which the root variable is null.
         let operations = |root| {
             let without: &[Operation] = match root {
                 Root::Object => &[Operation::Delete],

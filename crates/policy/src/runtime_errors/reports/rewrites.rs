@@ -1,4 +1,4 @@
-//! Writes the changed code of candidates: guards, defaults and renamed variables.
+//! Generates the changed code of candidates: guards, defaults and renamed variables.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use cel::syntax::token::Kind;
 /// Maximum length of a condition in a message, in bytes.
 const MAX_SHOWN: usize = 80;
 
-/// The variables that are declared everywhere in an expression. Macro variables are declared only within their macro.
+/// The variables that are declared everywhere in an expression, unlike macro variables.
 const DECLARED: [&str; 6] = [
     "object",
     "oldObject",
@@ -52,7 +52,7 @@ pub(super) fn guards(
             text.to_owned()
         }
     };
-    // The condition is shown if it is negated or only a part of the expression: `...` would be unclear.
+    // A condition that is negated or only a part of the expression is written out, because `...` would be ambiguous.
     let is_negated = origin.ast.iter().any(|(id, _)| {
         let is_negation = matches!(origin.ast.global_call(id), Some(("!_", _)));
         is_negation && id != condition.id && origin.ast.descendants(id).contains(&condition.id)
@@ -98,8 +98,8 @@ pub(super) fn or_value(origin: &Origin<'_>, id: ExprId) -> Option<(ExprId, Strin
     Some((call, subexpressions::text(origin.ast, argument)))
 }
 
-/// Returns guards of the whole expression if another of its chains reads the absent value. A chain that starts at a
-/// macro variable is excluded, because the variable is declared only within the macro.
+/// Returns guards of the whole expression if a second chain in it reads the absent value. Chains that start at a macro
+/// variable are excluded, because the variable is declared only within the macro.
 pub(super) fn guards_of_whole(
     origin: &Origin<'_>,
     sites_by_node: &SitesByNode<'_>,
@@ -118,7 +118,8 @@ pub(super) fn guards_of_whole(
     };
     let is_declared = DECLARED.contains(&&*chain.base_name);
     let is_nested = whole.bytes != condition.bytes && is_boolean(origin, whole.id);
-    // Another operand of `||` may be true for an absent value. The guard must not change that.
+    // Another operand of `||` may be true for an absent value. A guard of the whole expression would change this
+    // result.
     let is_alternative = is_alternative(origin, site.node.id);
     if !is_shared || !is_declared || !is_nested || is_alternative {
         return Vec::new();
@@ -134,8 +135,8 @@ pub(super) fn is_alternative(origin: &Origin<'_>, id: ExprId) -> bool {
     })
 }
 
-/// Returns the chain with optional selections and `orValue()`. An existing `orValue()` keeps its argument: it has an
-/// effect once the chain is optional.
+/// Proposes optional selections in the chain, and a call of `orValue()` with the default. An existing `orValue()` keeps
+/// its argument, which has an effect once the selections are optional.
 pub(super) fn with_default(
     origin: &Origin<'_>,
     (chain, id): (&OptionalChain, ExprId),
@@ -147,8 +148,8 @@ pub(super) fn with_default(
         Some((call, argument)) => {
             let all = conditions::chain_range(origin.ast, origin.text, (chain.base, call))?;
             let rest = origin.text.get(bytes.end..all.end)?;
-            // The argument never applied, because the `?` is missing. Its effect is known only if it equals the
-            // default.
+            // Without a `?`, the argument never had an effect. The effect of the candidate is known only if the
+            // argument equals the default.
             let default = match default {
                 Some(ProposedDefault::Known(default)) if default.literal == argument => {
                     Some(default)
@@ -184,8 +185,8 @@ pub(super) fn with_default(
     })
 }
 
-/// Returns the candidate for all equal chains of the expression. `None` if there is only one, or if the chain starts at the
-/// variable of a macro.
+/// Applies the candidate to all occurrences of the chain in the expression. `None` if there is only one, if the chain
+/// starts at a macro variable, or if one of the occurrences is a presence test.
 pub(super) fn at_all_places(
     origin: &Origin<'_>,
     chain: &OptionalChain,
@@ -211,7 +212,7 @@ pub(super) fn at_all_places(
     if starts.len() < 2 {
         return None;
     }
-    // A presence test is not a read.
+    // A default must not replace the operand of `has()`.
     let is_test = |start: &usize| {
         origin
             .text
@@ -230,7 +231,7 @@ pub(super) fn at_all_places(
     })
 }
 
-/// Returns a candidate with all `changes`, which has the default of `one`. `None` if the changed parts overlap.
+/// Combines `changes` into a candidate with the default of `one`. `None` if the changed parts overlap.
 pub(super) fn combined(
     origin: &Origin<'_>,
     one: &Candidate,
@@ -255,7 +256,8 @@ pub(super) fn combined(
     })
 }
 
-/// Returns the range from the first to the last of `places`, and its text with `new` in all places. `None` without places.
+/// Replaces the code in `places` with `new`. Returns the range from the first to the last place, and its new text.
+/// `None` if there are no places.
 fn replaced(text: &str, places: &[Range<usize>], new: &str) -> Option<(Range<usize>, String)> {
     let bytes = places.first()?.start..places.last()?.end;
     let mut replacement = String::new();
@@ -276,7 +278,7 @@ pub(super) fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Optio
     for token in &tokens {
         let text = token.text(origin.text);
         let is_variable = token.kind == Kind::Ident && before != Some(Kind::Dot);
-        // The renamed expression would compare a variable with itself.
+        // If the expression already reads `other`, it would compare this variable with itself.
         if is_variable && text == other {
             return None;
         }
@@ -296,7 +298,7 @@ pub(super) fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Optio
     })
 }
 
-/// Returns a JSON value without content as a CEL literal.
+/// Returns the CEL literal of a scalar, or of an empty list or map. `None` for other values.
 pub(super) fn literal(value: &Json) -> Option<String> {
     Some(match value {
         Json::Bool(value) => value.to_string(),

@@ -1,13 +1,13 @@
 //! Tries proposed changes: evaluates the changed policy for the failing request and for other requests of the search.
 //!
-//! A change is suggested only if the expression no longer fails for the failing request, and if every other request for
-//! which an expression has a value keeps this value. A change of a condition is not suggested if it replaces the error
-//! by true for one request and by false for another, because such an effect cannot be described.
+//! A change is suggested only if the expression no longer fails for the failing request, and if all expressions keep
+//! the values that they have for the tried requests. A change is not suggested if a condition that failed becomes true
+//! for one request and false for another, because such an effect cannot be described.
 //!
-//! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is only
-//! suggested in two cases: the effective default of the field implies it, or a change that denies the requests is also
-//! suggested, so the author can choose. The effective default only counts if it is certain, and if the field has it in
-//! all tried kinds.
+//! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is
+//! suggested in two cases only. Either the effective default of the field implies the change, or a change that denies
+//! the requests is suggested too, so that the author can choose. The effective default counts only if it is certain,
+//! and if the field has it in all tried kinds.
 
 use std::rc::Rc;
 
@@ -68,7 +68,7 @@ pub(crate) fn try_all(
     let other_kinds = builder.other_kinds.iter();
     for other in other_kinds.filter(|other| other.resource.gvk != builder.resource.gvk) {
         let mut all = minimal_constraints(&other.operations);
-        // Also tries requests that lack the field with the default, but have the enclosing object.
+        // Also tries requests that lack only the field with the default: its enclosing object is present.
         let defaults = proposal
             .candidates
             .iter()
@@ -114,10 +114,9 @@ pub(crate) fn try_all(
         }
     }
     suggestions.sort_by_key(|suggestion| suggestion.effect.may_allow());
-    // The same change may be proposed for different conditions.
+    // Candidates for different conditions may have the same text.
     suggestions.dedup_by(|second, first| second.text == first.text);
-    // A suggestion that allows requests that are denied now is a decision of the author, who needs an alternative to
-    // choose from.
+    // Allowing requests that are denied now must be the author's decision, so such a suggestion needs an alternative.
     if let [only] = &*suggestions
         && only.default.is_none()
         && only.effect.may_allow()
@@ -137,8 +136,8 @@ struct TriedRequest<'t, 'a> {
     before: Rc<TracedRequest>,
 }
 
-/// Returns the candidate as a suggestion if it passes. With `may_differ`, the effect on the requests for which the
-/// expression fails may differ between requests.
+/// Returns the candidate as a suggestion if it passes. `may_differ` permits different effects on different requests for
+/// which the expression fails.
 fn passing(
     policy: &CompiledPolicy,
     candidate: &Candidate,
@@ -177,7 +176,7 @@ fn passing(
             .default
             .as_ref()
             .is_some_and(|default| default.is_of(gvk));
-        // In this kind, the field does not inherit the value of the same field as in the candidate.
+        // The candidate reads the field from which the value is inherited, which is a different one in this kind.
         let inherits = |it: &KnownDefault| it.effective.inherited_from.is_some();
         if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
             return None;
@@ -188,7 +187,7 @@ fn passing(
             };
             let new = after.iter().find(|after| after.index == step.index);
             let is_consistent = match (&step.result, new.map(|new| &new.result)) {
-                // An unchanged variable may no longer be read.
+                // A variable may have no result now, because no expression reads it anymore.
                 _ if role == Role::Variable => true,
                 (Ok(old), Some(Ok(new))) => old == new,
                 (Ok(_), Some(Err(_))) => false,

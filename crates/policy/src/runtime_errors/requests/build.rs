@@ -28,7 +28,7 @@ const GENERATE_NAME: &str = "example-";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl RequestBuilder<'_> {
-    /// Returns the first of the builder's operations that satisfies `constraints`.
+    /// Returns the first operation of the builder for which a request can satisfy `constraints`.
     fn operation(&self, constraints: &InputConstraints) -> Option<Operation> {
         let path = FieldPath::new(Root::Request).field("operation")?;
         let required = constraints.at(&path);
@@ -129,7 +129,7 @@ impl RequestBuilder<'_> {
         )?;
         let mut sent = prepared.sent;
         if operation == Operation::Connect && connect_options::has(&self.resource.gvk) {
-            // The API server reads the options from the URL.
+            // The API server reads the options of a CONNECT request from the URL, so they have no metadata.
             for options in [&mut object, &mut sent[0]] {
                 options.as_mut()?.as_object_mut()?.remove("metadata");
             }
@@ -193,7 +193,7 @@ impl RequestBuilder<'_> {
                 .insert("generation".to_owned(), json!(1));
         }
         fields.insert("metadata".to_owned(), metadata);
-        // Constraints on the name and namespace of the request also apply to its object.
+        // The name and namespace that the constraints require of the request are also those of its object.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
             if let Some(required) = constraints.at(&of_request)
@@ -324,8 +324,8 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // The rules and the object determine these fields, so a request in which the constraints change one of them is
-        // not possible. `userInfo` may change.
+        // The rules and the object determine these fields. If the constraints changed one of them, the request is
+        // impossible.
         let is_unchanged = |name: &str| before.get(name) == request.get(name);
         let request_fields = [
             "operation",
@@ -374,7 +374,8 @@ impl RequestBuilder<'_> {
 
     /// Returns the name of a namespace that the namespaceSelectors select by name.
     fn selected_namespace(&self) -> Option<String> {
-        // The name that a binding requires is a possible name for the policy too.
+        // The selectors of the binding come first: a name that the binding requires is usually also one that the policy
+        // permits.
         let selectors = self.match_resources.iter().rev();
         let selectors = selectors.filter_map(|resources| resources.namespace_selector.as_ref());
         let name_constraints = selectors.flat_map(selector_constraints);
@@ -413,7 +414,8 @@ impl RequestBuilder<'_> {
             Root::Object
         };
         let labels = FieldPath::new(root).field("metadata")?.field("labels")?;
-        // The value that a binding requires is a possible value for the policy too.
+        // The selectors of the binding come first: a value that the binding requires is usually also one that the
+        // policy permits.
         let mut decided: Vec<String> = Vec::new();
         for resources in self.match_resources.iter().rev() {
             let of_objects = resources.object_selector.iter();
@@ -443,7 +445,7 @@ impl RequestBuilder<'_> {
     }
 }
 
-/// Returns true if the request has no name.
+/// Returns true if `constraints` require that the request or its object has no name.
 fn lacks_name(constraints: &InputConstraints) -> bool {
     let of_request = FieldPath::new(Root::Request).field("name");
     let metadata = FieldPath::new(Root::Object).field("metadata");

@@ -20,7 +20,7 @@ pub(crate) struct RequestBuilders<'c, 'a> {
 }
 
 impl<'c, 'a> RequestBuilders<'c, 'a> {
-    /// Requests of these builders have params if the policy has a paramKind.
+    /// Creates builders whose requests have params if the policy has a paramKind.
     pub(crate) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             params: params_type(policy, context),
@@ -28,7 +28,7 @@ impl<'c, 'a> RequestBuilders<'c, 'a> {
         }
     }
 
-    /// Requests of these builders have no params.
+    /// Creates builders whose requests have no params.
     pub(crate) fn without_params(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
         Self {
             policy,

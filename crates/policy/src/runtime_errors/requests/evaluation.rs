@@ -27,7 +27,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// No limit. Used by searches that limit the number of evaluations otherwise.
+    /// No limit. Used by searches that have their own limit on the number of evaluations.
     pub(crate) const UNLIMITED: Self = Self {
         n_evaluations: u32::MAX,
         cost: u64::MAX,
@@ -39,8 +39,8 @@ impl Budget {
 }
 
 impl RequestBuilder<'_> {
-    /// Returns `request`, which was built from `synthetic`, with its built-in objects adapted to `version`. For
-    /// example, removes newer fields. `None` if nothing changes.
+    /// Adapts the objects of `request` to `version`, for example by removing newer fields. `request` must have been
+    /// built from `synthetic`. `None` if nothing changes.
     pub(crate) fn adapted(
         &self,
         synthetic: &SyntheticRequest,
@@ -68,8 +68,8 @@ impl RequestBuilder<'_> {
         })
     }
 
-    /// Converts a synthetic request for admission. Also returns its namespace, and all namespaces by name. `None` for a
-    /// request about a Namespace that has neither an object nor an old object.
+    /// Converts a synthetic request to a request for admission. Also returns its namespace, and all namespaces by name.
+    /// `None` if the request is about a Namespace, and has neither an object nor an old object.
     pub(crate) fn admission_request(&self, synthetic: &SyntheticRequest) -> Option<AdmissionInput> {
         let (resource, subresource) = self.resource_and_subresource();
         let text = |name: &str| {
@@ -121,7 +121,7 @@ impl RequestBuilder<'_> {
         }
     }
 
-    /// Returns true if the policy was already evaluated for a request.
+    /// Returns true if the policy was already evaluated for this request.
     pub(crate) fn is_evaluated(&self, synthetic: &Rc<SyntheticRequest>) -> bool {
         self.evaluated.contains_key(synthetic)
     }
@@ -258,8 +258,8 @@ impl RequestBuilder<'_> {
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);
         let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
-        // Authorizer checks are decided locally and take no time, so they are not charged. They all have the same
-        // cost, so the remainder is the cost of everything else.
+        // Authorizer checks take no time here, so they are not charged. Each of them costs `AUTHORIZER_CHECK_COST`, so
+        // the remainder is the cost of everything else.
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
         let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);

@@ -14,15 +14,15 @@ const MAX_KINDS: usize = 16;
 /// Preferred representatives of the kinds matched by a wildcard, best first.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
 
-/// Maximum number of representatives of the kinds matched by a wildcard. They are used if no rule matches a kind by
-/// name.
+/// Maximum number of representatives of the kinds matched by a wildcard. There are such representatives only if no rule
+/// matches a kind by name.
 const MAX_WILDCARD_KINDS: usize = 2;
 
 /// Returns resources that represent all matched resources, each with the operations of its requests.
 ///
-/// If rules match resources by name, the result has one resource for each of the first [`MAX_KINDS`] kinds. Otherwise
-/// it has one resource for each of [`MAX_WILDCARD_KINDS`] kinds, preferably [`USUAL_KINDS`]. A resource is preferred to
-/// a subresource of the same kind.
+/// If rules match resources by name, the result contains one resource for each of the first [`MAX_KINDS`] kinds.
+/// Otherwise it contains one resource for each of [`MAX_WILDCARD_KINDS`] kinds, preferably [`USUAL_KINDS`]. A resource
+/// is preferred to a subresource of the same kind.
 pub(crate) fn representative_kinds<'a>(
     targets: &'a [Target<'a>],
 ) -> Vec<(&'a ApiResource, Vec<Operation>)> {

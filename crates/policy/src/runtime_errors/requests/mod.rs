@@ -43,7 +43,7 @@ use prepare::stored_operation;
 pub(crate) use synthetic_request::{SyntheticRequest, TracedRequest};
 pub use witness::Witness;
 
-/// Maximum number of values of given params that are passed to the symbolic evaluator.
+/// Maximum number of values in given params that are constants for the symbolic evaluator.
 const MAX_SCALARS: usize = 200;
 
 /// Adds the numbers, strings and booleans of a value, with their paths.
@@ -98,20 +98,20 @@ pub(crate) struct RequestBuilder<'a> {
     last_namespace: RefCell<Option<(Json, Namespace)>>,
     /// The constraints for which a request was already built.
     tried: HashSet<InputConstraints>,
-    /// The failures of the evaluated requests. `None` if the evaluation has no result
-    /// ([`RequestBuilder::evaluate`]), or if only the trace was requested ([`RequestBuilder::trace_once`]).
+    /// The failures of the evaluated requests. `None` if [`RequestBuilder::evaluate`] had no result, or if only
+    /// [`RequestBuilder::trace_once`] was called.
     evaluated: HashMap<Rc<SyntheticRequest>, Option<Rc<Vec<Failure>>>>,
     /// The requests that were built for the search and for trials, by their constraints. `None` if no valid request is
     /// found.
     built: RefCell<HashMap<InputConstraints, Option<Rc<SyntheticRequest>>>>,
-    /// The evaluations of requests for trials. `None` if an evaluation has no result.
+    /// The evaluations of requests that are used for trials. `None` if an evaluation had no result.
     traced: RefCell<HashMap<Rc<SyntheticRequest>, Option<Rc<TracedRequest>>>>,
     /// The matchConstraints of the policy, and the matchResources of a binding if given. Requests satisfy all of them.
     match_resources: Vec<&'a MatchResources>,
     /// The matchResources of the binding with parsed selectors.
     binding_constraints: Option<Constraints>,
-    /// The builders of several matched kinds, whose requests are used to try changed expressions. They may include the
-    /// kind of this builder.
+    /// The builders of several matched kinds. Changed expressions are tried with their requests. The kind of this
+    /// builder may be one of these kinds.
     pub(crate) other_kinds: Rc<Vec<RequestBuilder<'a>>>,
 }
 
@@ -257,7 +257,7 @@ impl<'a> RequestBuilder<'a> {
         }
     }
 
-    /// Returns true if the policy was evaluated for a request.
+    /// Returns true if the policy was evaluated for at least one request.
     pub(crate) fn has_evaluated(&self) -> bool {
         self.evaluated.values().any(Option::is_some)
     }
@@ -300,7 +300,7 @@ impl<'a> RequestBuilder<'a> {
     pub(crate) fn fails_validation(&self, synthetic: &SyntheticRequest) -> bool {
         let is_whole = matches!(self.resource_and_subresource(), (_, "" | "status"));
         let kind = &self.resource.gvk.kind;
-        // A CONNECT request refers to a stored object. This object is validated as in an update.
+        // A CONNECT request refers to a stored object, which is validated like an updated object.
         let update = defaulting::Operation::Update;
         let operation = stored_operation(synthetic.operation).unwrap_or(update);
         let old = synthetic.sent[1].as_ref().map(|old| (update, old));

@@ -23,10 +23,11 @@ pub struct ObjectCache {
     prepared: Mutex<HashMap<PreparedKey, PreparedEntry>>,
 }
 
-/// The inputs of the preparation, with a hash of the sent objects.
+/// The inputs of the preparation. The second element is a hash of the sent objects.
 type PreparedKey = (CacheKey, u64);
 
-/// The sent objects and the prepared objects. `None` if the API server's result is unknown.
+/// The sent objects and the prepared objects. The latter are `None` if the API server rejects the sent objects, or if
+/// its result is unknown.
 type PreparedEntry = ([Option<Json>; 2], Option<PreparedObjects>);
 
 /// The inputs of the preparation other than the objects.

@@ -117,7 +117,7 @@ impl RequestBuilder<'_> {
 }
 
 impl PreparedObjects {
-    /// Returns objects that policies receive exactly as the client sends them.
+    /// Creates prepared objects that policies receive exactly as the client sends them.
     fn unchanged(sent: Objects) -> Self {
         Self {
             digest: digest(&sent),
@@ -137,8 +137,9 @@ pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
     })
 }
 
-/// Copies the fields that the request cannot change from the object to the old object. For a status request, these are
-/// all fields but the status. For other requests, this is the status. Fields with `constraints` are not copied.
+/// Copies the fields that the request cannot change from the object to the old object. In a status request, these are
+/// all fields except the metadata and the status. In other requests, this is only the status. Fields of the old object
+/// with `constraints` are not replaced.
 fn copy_unchangeable_fields(
     constraints: &InputConstraints,
     is_status: bool,

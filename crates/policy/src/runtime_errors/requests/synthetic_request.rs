@@ -1,4 +1,4 @@
-//! Synthetic requests. They have the objects as the client sends them, and as policies receive them.
+//! Synthetic requests. They contain the objects both as the client sends them and as policies receive them.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,7 +27,7 @@ pub(crate) struct SyntheticRequest {
     pub(crate) namespace: Option<Json>,
     /// The value of `request`, without the objects.
     pub(crate) request: Json,
-    /// The decisions about authorization checks. All other checks are not allowed.
+    /// The decisions about authorization checks. Checks without a decision are not allowed.
     pub(crate) authorizer: Vec<AuthorizerRule>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct TracedRequest {
     pub(crate) steps: Vec<Step>,
 }
 
-/// Returns a hash of `value` that does not depend on the run of the program.
+/// Returns a hash of `value` that is the same in every run of the program.
 pub(crate) fn digest(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 use super::{RequestBuilder, SyntheticRequest};
 use crate::admission::AuthorizerRule;
 
-/// A request for which an expression fails, in the format of an `AdmissionReview`. It also has params and a namespace.
+/// A request for which an expression fails, with its params and its namespace. The request has the format of an
+/// `AdmissionReview`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Witness {
@@ -18,7 +19,7 @@ pub struct Witness {
     /// The Namespace of the request. `None` for a cluster-scoped object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_object: Option<Json>,
-    /// The decisions about authorization checks. All other checks are not allowed.
+    /// The decisions about authorization checks. Checks without a decision are not allowed.
     #[serde(skip)]
     pub authorizer: Vec<AuthorizerRule>,
     /// The evaluator's error. Empty for an example without an error.

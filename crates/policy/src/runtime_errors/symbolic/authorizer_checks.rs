@@ -1,8 +1,9 @@
 //! Authorization checks as inputs: the decision of `authorizer.group(...).resource(...).check(...)` is a value at a path
 //! of [`Root::Authorizer`].
 //!
-//! The first segment of the path has the attributes of the check, and the second one is `allowed` or `denied`. An
-//! attribute that is not constant, such as `object.metadata.namespace`, matches every value.
+//! The first segment of the path contains the attributes of the check, and the second one is `allowed` or `denied`. An
+//! attribute that is not constant, such as `object.metadata.namespace`, is left out. The decision then applies to all
+//! values of the attribute.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -15,7 +16,8 @@ use kubernetes::validity::{FieldPath, InputConstraints, Root};
 /// Maximum number of calls in the receiver of a check.
 const MAX_CALLS: usize = 12;
 
-/// The attributes of a check, with the functions that set them.
+/// The attributes of a check. Functions with these names set them, except for the verb, which is the argument of
+/// `check`.
 const ATTRIBUTES: [&str; 7] = [
     "group",
     "resource",
@@ -32,7 +34,7 @@ impl SymbolicEvaluator<'_> {
         self.roots.iter().any(|(root, _)| *root == Root::Authorizer)
     }
 
-    /// Returns the value of a check, or of a decision of a check. `None` for other calls.
+    /// Returns the symbolic value of a call of `check`, `allowed` or `denied`. `None` for other calls.
     pub(super) fn authorizer_call(
         &self,
         node: ExprRef,
@@ -125,7 +127,7 @@ impl SymbolicEvaluator<'_> {
     }
 }
 
-/// Returns the decisions that `constraints` require, the most specific ones first.
+/// Returns rules with the decisions that `constraints` require. The rules with the most attributes come first.
 pub(crate) fn authorizer_rules(constraints: &InputConstraints) -> Vec<AuthorizerRule> {
     let mut rules = Vec::new();
     for (path, of_value) in constraints.iter() {
@@ -144,7 +146,8 @@ pub(crate) fn authorizer_rules(constraints: &InputConstraints) -> Vec<Authorizer
         rules.extend(rule(attributes, decision));
     }
     rules.sort_by_key(|rule| std::cmp::Reverse(n_attributes(rule)));
-    // Checks without a rule are not allowed, so such a rule is only needed for an exception.
+    // Checks without a rule are not allowed. A rule without a decision is therefore kept only if a less specific rule
+    // has one.
     let decisive: Vec<AuthorizerRule> =
         rules.iter().filter(|it| is_decisive(it)).cloned().collect();
     rules.retain(|rule| is_decisive(rule) || decisive.iter().any(|it| covers(it, rule)));

@@ -12,7 +12,7 @@ pub(crate) enum BranchCondition {
     HasElements(FieldPath, usize),
 }
 
-/// One alternative to satisfy a branch condition: constraints, and further branch conditions that must be solved.
+/// One way to satisfy a branch condition: constraints, and further branch conditions that must be solved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disjunct {
     pub(crate) constraints: Vec<(FieldPath, Constraint)>,

@@ -119,7 +119,7 @@ pub(crate) fn constant_equality(left: &[SymbolicValue], right: &[SymbolicValue])
     Some(constant(left)? == constant(right)?)
 }
 
-/// Returns true if a constant is in a list of constants. `None` if the result is unknown.
+/// Returns true if the constant `element` is in the list `of`. `None` if the result is unknown.
 pub(crate) fn constant_membership(element: &[SymbolicValue], of: &[SymbolicValue]) -> Option<bool> {
     let element = constant(element)?;
     let [SymbolicValue::List(elements)] = of else {

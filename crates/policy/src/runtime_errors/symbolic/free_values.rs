@@ -22,7 +22,7 @@ enum StringFormat {
     Quantity,
 }
 
-/// A quantity that is valid for each resource except huge pages, and is not an integer.
+/// A quantity that is not an integer. It is valid for all resources except huge pages.
 pub(crate) const FRACTIONAL_QUANTITY: &str = "500m";
 
 /// Fields of built-in kinds whose values are arbitrary strings, or lists of arbitrary strings.
@@ -75,7 +75,7 @@ impl SymbolicEvaluator<'_> {
         input_type.is_number() && (!input_type.is_builtin() || ZERO_FIELDS.contains(&name))
     }
 
-    /// Returns true if users can set the value at `path` to an integer or to a string.
+    /// Returns true if users can set the value at `path` either to an integer or to a string.
     pub(crate) fn is_int_or_string(&self, path: &FieldPath) -> bool {
         let input_type = self.input_type(path);
         matches!(path.root, Root::Object | Root::OldObject)
@@ -83,7 +83,7 @@ impl SymbolicEvaluator<'_> {
             && !self.has_crd_rules(path)
     }
 
-    /// Returns true if `value` is a string and the values at `path` are numbers, or the other way around.
+    /// Returns true if `value` is a string and the value at `path` is a number, or the reverse.
     pub(crate) fn has_other_type(&self, path: &FieldPath, value: &Json) -> bool {
         let Some(input_type) = self.input_type(path) else {
             return false;
@@ -196,7 +196,8 @@ pub(crate) fn sample_int_and_string(path: &FieldPath) -> [Json; 2] {
     }
 }
 
-/// Returns true if all characters are valid: in a label value if `is_label`, and otherwise in a DNS label.
+/// Returns true if `text` consists of characters that are valid in a label value if `is_label`, and in a DNS label
+/// otherwise.
 fn is_label_or_name(text: &str, is_label: bool) -> bool {
     let is_end = |c: char| {
         c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()

@@ -1,4 +1,4 @@
-//! Determines the elements that a comprehension visits, and the conditions for visiting them.
+//! Determines the elements that a comprehension visits, and the conditions under which it visits them.
 
 use serde_json::json;
 
@@ -10,7 +10,8 @@ use cel::ast::{Comprehension, Expr};
 use kubernetes::validity::FieldPath;
 
 impl SymbolicEvaluator<'_> {
-    /// Returns the elements that a macro over `symbolic` visits, each with the conditions for visiting it.
+    /// Returns the elements that a macro visits in the list or map `symbolic`, each with the conditions under which it
+    /// is visited.
     pub(crate) fn elements(
         &self,
         symbolic: &SymbolicValue,
@@ -57,9 +58,9 @@ impl SymbolicEvaluator<'_> {
         }
     }
 
-    /// Returns the conditions under which the result of a `filter` or `map` macro is short: its filter drops all known
-    /// elements. Also returns the path of the list that the macro iterates over. `None` if `symbolic` is not the result
-    /// of such a macro.
+    /// Returns conditions under which the result of a `filter` or `map` macro is short, because its filter drops all
+    /// known elements. Also returns the path of the list that the macro iterates over. `None` if `symbolic` is not the
+    /// result of such a macro, or if the list is not an input.
     pub(crate) fn short_list_conditions(
         &self,
         symbolic: &SymbolicValue,
@@ -92,7 +93,8 @@ impl SymbolicEvaluator<'_> {
         Some((path, excluded))
     }
 
-    /// Returns the path of the first input in the list `symbolic`. `None` if the list has no input.
+    /// Returns the path of the first input from which the elements of the list `symbolic` come. `None` if there is no
+    /// such input.
     fn first_path(&self, symbolic: &SymbolicValue, depth: usize) -> Option<FieldPath> {
         if depth > 8 {
             return None;
@@ -148,8 +150,8 @@ impl SymbolicEvaluator<'_> {
         alternatives
     }
 
-    /// Returns a scope for the loop body of `fold` for each known element, with the conditions for visiting the
-    /// element.
+    /// Returns one scope for the loop body of `fold` per known element, with the conditions under which the element is
+    /// visited.
     pub(crate) fn iterations(
         &self,
         index: usize,

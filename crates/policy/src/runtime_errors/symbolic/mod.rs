@@ -36,7 +36,7 @@ const MAX_ALTERNATIVES: usize = 4;
 /// Maximum length of an evaluated list literal. A longer literal is unknown.
 const MAX_ELEMENTS: usize = 64;
 
-/// Maximum nesting of evaluations. The evaluations of variables are nested in those of their readers.
+/// Maximum nesting of evaluations. The evaluation of a variable is nested in that of the expression that reads it.
 const MAX_DEPTH: usize = 120;
 
 /// The disjuncts of boolean expressions, by node and expected result.
@@ -55,12 +55,12 @@ pub(crate) struct SymbolicEvaluator<'a> {
     /// The disjuncts of nodes outside of comprehensions.
     pub(crate) disjuncts: RefCell<DisjunctCache>,
     steps_left: Cell<u32>,
-    /// The number of elements that comprehensions visit in a list of an input.
+    /// The number of elements that comprehensions visit if the list is an input.
     n_elements: usize,
 }
 
 impl<'a> SymbolicEvaluator<'a> {
-    /// Creates an evaluator for one kind. `roots` has the types of the kind's inputs.
+    /// Creates an evaluator for one kind. `roots` contains the types of the root variables.
     pub(crate) fn new(
         policy: &'a CompiledPolicy,
         roots: Vec<(Root, InputType<'a>)>,
@@ -83,7 +83,7 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Sets the number of elements that comprehensions visit in a list of an input.
+    /// Sets the number of elements that comprehensions visit if the list is an input.
     pub(crate) fn with_elements(mut self, n_elements: usize) -> Self {
         self.n_elements = n_elements;
         self
@@ -101,8 +101,7 @@ impl<'a> SymbolicEvaluator<'a> {
         left > 0
     }
 
-    /// Calls `run` without charging its steps: restores the number of remaining steps afterwards. `None` if `run` uses
-    /// all remaining steps.
+    /// Calls `run`, and then restores the number of remaining steps. `None` if `run` uses all remaining steps.
     pub(crate) fn with_refund<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         let n_left = self.steps_left.get();
         let result = run();
@@ -136,7 +135,7 @@ impl<'a> SymbolicEvaluator<'a> {
         self.variables.get(name).copied()
     }
 
-    /// Returns the type of the value at `path`. `None` if there cannot be a value.
+    /// Returns the type of the value at `path`. `None` if no object can have a value there.
     pub(crate) fn input_type(&self, path: &FieldPath) -> Option<InputType<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
         let mut input_type = root.clone();
@@ -150,7 +149,7 @@ impl<'a> SymbolicEvaluator<'a> {
         Some(input_type)
     }
 
-    /// Returns true if a valid object can lack `path` although it has the parent of `path`.
+    /// Returns true if the value at `path` can be absent in a valid object in which its parent is present.
     pub(crate) fn may_be_absent(&self, path: &FieldPath) -> bool {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
@@ -372,7 +371,7 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Replaces each input that has the same value in all requests for the kind by this value.
+    /// Replaces each input by its value if this value is the same in all requests for the kind.
     fn with_constants(&self, alternatives: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
         let constant_or_input = |symbolic| match symbolic {
             SymbolicValue::Input { ref path, .. } => {
@@ -432,8 +431,8 @@ impl<'a> SymbolicEvaluator<'a> {
         read.or_else(|| self.tested_variable(node))
     }
 
-    /// Returns the index of the variable that `node` tests, as in `has(variables.x)` and `variables.?x`. The test evaluates
-    /// the variable: it fails if the variable fails, and is never false.
+    /// Returns the index of the variable that `node` tests, as in `has(variables.x)` and `variables.?x`. The test
+    /// evaluates the variable, so it fails if the variable fails. Otherwise it is true.
     ///
     /// Source: apiserver `pkg/cel/lazy/lazy.go`, `MapValue.Find`; cel-go `interpreter/attributes.go`, `refQualify`.
     pub(crate) fn tested_variable(&self, node: ExprRef) -> Option<usize> {

@@ -34,14 +34,14 @@ pub(crate) enum SymbolicValue {
         path: FieldPath,
         /// True if the expression is an optional, such as `object.?spec`.
         is_optional: bool,
-        /// The constant argument of `orValue()`. It replaces an absent input.
+        /// The constant that replaces an absent input, such as the argument of `orValue()`.
         default: Option<Json>,
     },
     /// The same value in all requests.
     Constant(Json),
-    /// A list. Each of its elements is one of these values.
+    /// A list whose elements have these values.
     List(Rc<Vec<SymbolicValue>>),
-    /// The result of `+`: a concatenation or a sum. Each operand has alternatives.
+    /// The result of `+`: a concatenation or a sum of two operands, each with its alternatives.
     Concat(Rc<(Vec<SymbolicValue>, Vec<SymbolicValue>)>),
     /// The resulting list of a `filter` or `map` macro.
     Comprehension(ExprRef, Scope),

@@ -1,12 +1,12 @@
 //! Tests of the search for allowed and denied example requests.
 //!
-//! The evaluator confirms each example. The tables therefore only show the values that the search finds, and that the
-//! objects have no other values.
+//! The evaluator confirms each example, so the tests do not check its decision. They check which values the search
+//! finds, and that the objects contain no other values.
 
 use super::*;
 
-/// Returns the parts of an example that are different in the usual request. The usual request creates an object
-/// `example` in the namespace `default`.
+/// Returns the parts of an example that differ from the usual request. The usual request creates an object `example` in
+/// the namespace `default`.
 fn shown(witness: &Witness) -> Json {
     let request = &witness.request;
     let mut parts = serde_json::Map::new();
@@ -266,7 +266,7 @@ fn values_of_examples_are_valid() {
     }
 }
 
-/// Compares the value of a required field with the schema `schema`.
+/// Checks the value of a required field with the schema `schema` in an example.
 #[track_caller]
 fn check_required(schema: &Json, expected: &Json) {
     let spec = json!({"type": "object", "required": ["x"], "properties": {"x": schema}});

@@ -1,6 +1,6 @@
 //! Tests of the rule, the message and the suggestions of findings.
 //!
-//! The evaluator confirms each finding. It would not confirm a finding for a guarded expression.
+//! The evaluator confirms each finding, so an expression with a correct guard has none.
 
 use super::*;
 use crate::consequence::Consequence;
@@ -11,8 +11,8 @@ const FINDINGS: &str = concat!(
 );
 
 /// Returns the findings for `source`, which is the expression of a validation or a whole spec. A resource and
-/// operations in brackets may precede it. Each finding includes the other validation that denies the same requests, if
-/// there is one.
+/// operations in brackets may precede it. Each finding includes the validation that also denies the failing requests,
+/// if there is one.
 fn findings(source: &str) -> Vec<String> {
     let (target, source) = match source.strip_prefix('[').and_then(|it| it.split_once("] ")) {
         Some((target, source)) if target.contains(' ') => (target, source),

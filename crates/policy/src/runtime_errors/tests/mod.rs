@@ -40,7 +40,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// `spec` is the schema of the field `spec`.
+    /// Creates kinds in which `spec` is the schema of the field `spec` of a `Box`.
     fn new(spec: &Json) -> Self {
         let crd = Crd::from_value(&json!({
             "apiVersion": "apiextensions.k8s.io/v1",
@@ -131,7 +131,7 @@ fn plain_spec() -> Json {
 
 pub(crate) static PLAIN: LazyLock<Served> = LazyLock::new(|| Served::new(&plain_spec()));
 
-/// Returns a policy for `operations` on a resource. `spec` has the remaining fields.
+/// Returns a policy for `operations` on a resource. `spec` contains the other fields.
 pub(crate) fn policy(
     (group, version, resource): (&str, &str, &str),
     operations: &[&str],

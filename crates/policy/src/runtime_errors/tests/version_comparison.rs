@@ -9,7 +9,7 @@ use crate::runtime_errors::version_comparison::{LIMITS, Limits, compare_within};
 use crate::version_changes::affected_nodes;
 use kubernetes::version::KubernetesVersion;
 
-/// Compares a policy for the creation of `resource` in two versions.
+/// Compares a policy for the creation and update of `resource` under two Kubernetes versions.
 fn compare(resource: (&str, &str, &str), spec: &Json, [old, new]: [u16; 2]) -> VersionComparison {
     let [old, new] = [old, new].map(KubernetesVersion::new);
     let policy = policy(resource, &["CREATE", "UPDATE"], spec);
@@ -52,7 +52,7 @@ fn admitted_request_that_fails_in_the_new_version_is_found() {
     assert!(same.n_requests > 0);
 }
 
-/// The old version denies the minimal request that reaches the call, so other values of the inputs must be tried.
+/// The old version denies the minimal request that reaches the call, so the search must try other values of the inputs.
 #[test]
 fn search_continues_after_denied_request_until_one_is_admitted() {
     let spec = json!({
@@ -94,7 +94,7 @@ fn comparison_ends_when_it_is_cancelled() {
     assert_eq!(comparison.n_requests, 0);
 }
 
-/// The limits are counts instead of a time, so that two runs compare the same requests.
+/// Two runs compare the same requests, because the limits are counts instead of a time.
 #[test]
 fn comparison_is_limited_by_requests_and_cost() {
     let spec = validation("object.metadata.?labels['a'].orValue('a').matches('^[a-z0-9]+$')");

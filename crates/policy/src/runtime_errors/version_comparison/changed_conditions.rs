@@ -6,13 +6,13 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::reads::Reads;
 
-/// A validation or match condition with its counterpart in the other version.
+/// A validation or match condition of one version, and its counterpart in the other version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ConditionPair {
     pub(super) role: Role,
     /// The indices of the expressions in both versions. `None` if only the other version has the condition.
     pub(super) sides: [Option<usize>; 2],
-    /// True if the expression or a variable that it reads differs.
+    /// True if the expressions differ, or if a variable that one of them reads is changed.
     pub(super) is_changed: bool,
 }
 

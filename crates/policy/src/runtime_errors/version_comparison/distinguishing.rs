@@ -1,4 +1,4 @@
-//! Searches for requests on which a changed validation or match condition has different results in the two versions.
+//! Searches for requests for which a changed validation or match condition has different results in the two versions.
 //!
 //! The solver combines the conditions of both versions: the old expression has one result, the new expression has the
 //! other, and all other conditions are true. The solutions are refined with trial values for the inputs of the changed
@@ -32,19 +32,19 @@ use crate::runtime_errors::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS, missing_pat
 use crate::runtime_errors::symbolic::{BranchCondition, ExprRef, Scope, SymbolicEvaluator};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 
-/// The limits of the solver for a changed condition.
+/// The limits of the solver when it solves the changed condition.
 const CORE_LIMITS: SolverLimits = SolverLimits {
     n_solutions: 10,
     n_steps: 600,
 };
 
-/// The limits of the solver for the other conditions.
+/// The limits of the solver when it adds the other conditions to a solution.
 const OTHERS_LIMITS: SolverLimits = SolverLimits {
     n_solutions: 2,
     n_steps: 300,
 };
 
-/// Maximum number of requests that are changed by trial values, for one condition and kind.
+/// Maximum number of requests to which trial values are added, for one condition and kind.
 const MAX_BASES: usize = 8;
 
 /// Maximum number of requests with trial values for one policy.
@@ -53,7 +53,8 @@ const MAX_TRIALS: usize = 3_000;
 /// Maximum number of requests with trial values if a request with different decisions has already been found.
 const MAX_FURTHER_TRIALS: usize = 400;
 
-/// Maximum number of requests that are changed so that the other validations are true, for one condition and kind.
+/// Maximum number of requests that the search tries to improve, for one condition and kind. An improvement makes more
+/// of the other validations true.
 const MAX_IMPROVED: usize = 3;
 
 /// Maximum number of requests that are tried to improve one request.
@@ -76,7 +77,7 @@ const ADDRESSES: [&str; 7] = [
 /// Maximum number of validations that the solver tries to make false for a changed match condition.
 const MAX_DENYING: usize = 4;
 
-/// The evaluation budget for repairs of requests that lack values.
+/// The evaluation budget for finding absent values to add to requests.
 const BUDGET: Budget = Budget {
     n_evaluations: 400,
     cost: 2_000_000,
@@ -130,8 +131,8 @@ struct PairSearch<'s, 'a, 'c, 'n> {
     sides: &'s mut [Side<'a>; 2],
     pairs: &'s [ConditionPair],
     pair: ConditionPair,
-    /// For the old results false and true: true if a request with different decisions was found for which the changed
-    /// condition has this result in the old version.
+    /// Two flags, one for the old result false and one for true. A flag is true if a request with different decisions
+    /// was found for which the changed condition has this result in the old version.
     is_done: [bool; 2],
     /// The requests for which the results of the condition differ, but the decisions are the same.
     undecided: Vec<Candidate>,
@@ -253,7 +254,7 @@ impl PairSearch<'_, '_, '_, '_> {
         for pair in self.pairs.iter().filter(is_other) {
             let sides = pair.sides.into_iter().enumerate();
             let sides = sides.filter_map(|(n, index)| Some((n, index?)));
-            // If the condition is unchanged, it is sufficient to require it in the new version.
+            // An unchanged condition is required only in the new version, because both versions have the same result.
             let sides = sides.skip(usize::from(!pair.is_changed));
             conditions
                 .extend(sides.filter_map(|(n, index)| {
@@ -277,7 +278,7 @@ impl PairSearch<'_, '_, '_, '_> {
     }
 
     /// Returns constraints of requests for which the changed condition has these results. Each array contains
-    /// alternatives, best first: those for which the other conditions are also true come before the others.
+    /// alternatives, best first. The last alternative does not require the other conditions to be true.
     fn requests(&self, results: [bool; 2]) -> Vec<[Option<InputConstraints>; 3]> {
         let Some(core) = self.core(results) else {
             return Vec::new();
@@ -293,7 +294,8 @@ impl PairSearch<'_, '_, '_, '_> {
                 InputConstraints::default(),
             ] {
                 let solutions = self.solutions(&conditions, base, CORE_LIMITS);
-                // The usual constraints cannot be satisfied by a DELETE request, because it has no object.
+                // If no request satisfies the usual constraints, the solver continues without them. For example, a
+                // DELETE request has no object.
                 let is_solved = solutions.iter().any(|it| old.builder.build(it).is_some());
                 cores.extend(solutions);
                 if is_solved {
@@ -352,7 +354,8 @@ impl PairSearch<'_, '_, '_, '_> {
         for request in self.requests(results).into_iter().take(2) {
             if let Some(constraints) = request.into_iter().flatten().next() {
                 let _ = self.attempt(constraints.clone());
-                // The trials start with these requests, because the solver interprets their conditions.
+                // The trials start with these bases, because they already have the expected results if the solver
+                // interprets the conditions correctly.
                 self.bases.insert(0, constraints);
             }
         }
@@ -431,7 +434,7 @@ impl PairSearch<'_, '_, '_, '_> {
         Some(decision.evaluation == EvaluationResult::Admit)
     }
 
-    /// Compares requests that differ from the bases in one input of the changed condition.
+    /// Compares requests that differ from a base in one input of the changed condition.
     fn try_values(&mut self, n_trials: usize) {
         let trials = self.trials();
         let mut n_left = n_trials;
@@ -454,7 +457,7 @@ impl PairSearch<'_, '_, '_, '_> {
         let (paths, literals) = self.inputs();
         let [old, _] = &*self.sides;
         let evaluator = &old.evaluator;
-        // Literals are rarely values of a structure, such as `object.spec`.
+        // A structure such as `object.spec` is rarely compared with a literal, so it gets fewer trial values.
         let is_structure = |path: &&FieldPath| {
             let has_fields = paths.iter().any(|it| it != *path && it.starts_with(path));
             let input_type = evaluator.input_type(path);
@@ -483,7 +486,8 @@ impl PairSearch<'_, '_, '_, '_> {
         trials
     }
 
-    /// Returns trial values for an input that depend on its type: the texts of numbers, sizes of lists, and addresses.
+    /// Returns trial values for an input by its type, such as numbers formatted as strings, sizes of lists, and
+    /// addresses.
     fn typed_trials(&self, path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Constraint)> {
         let [old, new] = &*self.sides;
         let calls = |functions: &[&str]| {
@@ -517,8 +521,8 @@ impl PairSearch<'_, '_, '_, '_> {
         constraints.map(|it| (path.clone(), it)).collect()
     }
 
-    /// Returns the inputs of the changed condition, and values near its literals. Inputs and literals that only one
-    /// version has come first.
+    /// Returns the inputs of the changed condition, and values near its literals. Inputs and literals of only one
+    /// version come first.
     fn inputs(&self) -> (Vec<FieldPath>, Vec<Json>) {
         let sides = self.sides.iter().zip(self.pair.sides);
         let sides = sides.map(|(side, index)| {
@@ -541,7 +545,7 @@ impl PairSearch<'_, '_, '_, '_> {
         (paths, values_near(&literals, &patterns))
     }
 
-    /// Returns the inputs of the changed condition. Structures are excluded if it also reads their fields.
+    /// Returns the inputs of the changed condition, except for structures whose fields are also inputs.
     fn leaf_inputs(&self) -> Vec<FieldPath> {
         let (paths, _) = self.inputs();
         let is_leaf = |path: &&FieldPath| {
@@ -569,7 +573,7 @@ impl PairSearch<'_, '_, '_, '_> {
         self.undecided.clear();
     }
 
-    /// Returns a request like `best` for which fewer of the other validations are violated.
+    /// Returns a request like `best` for which more of the other validations are true.
     fn better(
         &mut self,
         best: &Candidate,

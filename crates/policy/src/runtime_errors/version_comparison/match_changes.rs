@@ -1,8 +1,9 @@
-//! Finds requests that two versions of a policy match differently, or that other bindings select.
+//! Finds requests that only one of two versions of a policy matches, or that different bindings select in the two
+//! versions.
 //!
-//! Candidates have labels near the selectors of both versions: labels that a selector requires, and these labels with one
-//! changed value. The match constraints of both versions decide which candidates differ. The result is the matchResources
-//! of these requests, so that the other searches build requests that satisfy them.
+//! The candidates are requests with labels that the selectors of a version require, and with one of these labels
+//! changed. A candidate differs if the two versions match it differently. The results are matchResources that select
+//! the differing requests. Other searches build requests that satisfy these matchResources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 /// Maximum number of results.
 const MAX_RESULTS: usize = 6;
 
-/// Maximum number of different pairs of matches from which the results are chosen.
+/// Maximum number of distinct differences from which the results are chosen.
 const MAX_PAIRS: usize = 24;
 
 /// Maximum number of candidates.
@@ -39,10 +40,10 @@ const MAX_VALUES: usize = 8;
 /// Maximum number of names from the rules.
 const MAX_NAMES: usize = 4;
 
-/// The name of objects and the value of labels that no rule and no selector mentions.
+/// A name for objects, and a value for labels. It is unlikely that a rule or selector mentions them.
 const OTHER: &str = "example";
 
-/// The namespace that no selector mentions, and the label with the name of a namespace.
+/// The namespace of candidates if no selector mentions one, and the label that contains the name of a namespace.
 const NAMESPACE: &str = "default";
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
@@ -91,8 +92,8 @@ impl<'a> VersionMatch<'a> {
         self.policy.iter().chain(of_bindings).map(|(it, _)| *it)
     }
 
-    /// Returns the fields of the bindings that select `candidate`, without their matchResources, and true if one of them
-    /// denies requests.
+    /// Returns the bindings that select `candidate`, serialized without their matchResources. Also returns true if one
+    /// of these bindings denies requests.
     fn selecting(&self, candidate: &Candidate<'_>) -> (BTreeSet<String>, bool) {
         let (request, namespaces) = candidate.request();
         let is_matched = |resources: &Option<(&MatchResources, Constraints)>| {
@@ -216,8 +217,9 @@ fn selector_of(labels: &Labels) -> LabelSelector {
     }
 }
 
-/// Returns the matchResources of requests that only one version matches, or that other bindings select. `bindings` are
-/// those of both versions. Requests that only one version may deny are first.
+/// Returns matchResources that select requests for which the versions differ: only one version matches them, or
+/// different bindings select them. `bindings` contains the bindings of each version. Requests that only one version may
+/// deny come first.
 #[must_use]
 pub fn differing_matches(
     policies: [&CompiledPolicy; 2],
@@ -250,7 +252,7 @@ pub fn differing_matches(
             None => kinds.push((resource, operations)),
         }
     }
-    // The scope of a rule only matters for kinds without a namespace, which wildcards match too.
+    // A rule with wildcards may match cluster-scoped kinds depending on its scope, so one of them is included.
     let mut targets = targets.iter().flatten();
     let cluster_scoped = targets.find(|it| it.by_wildcard && !it.resource.namespaced);
     kinds.extend(cluster_scoped.map(|it| (it.resource, operations(it))));
@@ -340,7 +342,7 @@ fn label_pairs(versions: &[VersionMatch<'_>; 2]) -> Vec<(Labels, Labels)> {
     pairs
 }
 
-/// The labels that selectors mention, with their values.
+/// The labels that selectors mention, each with the values to try.
 struct LabelValues(BTreeMap<String, Vec<Option<String>>>);
 
 impl LabelValues {
@@ -375,7 +377,7 @@ impl LabelValues {
         Self(all)
     }
 
-    /// Returns the labels of an object without labels.
+    /// Returns the default labels: those of an object that does not set any label.
     fn none(&self) -> Labels {
         let labels = self.0.iter();
         let labels = labels.map(|(key, values)| (key.clone(), values.first().cloned().flatten()));
@@ -417,7 +419,7 @@ impl LabelValues {
         {
             labels.insert(key.clone(), Some(value.clone()));
         }
-        // The name of a namespace cannot be absent.
+        // A namespace always has this label, so an excluded name is replaced by another one.
         let name = labels.get(NAME_LABEL).cloned().flatten();
         if let Some(name) = name
             && excluded.contains(&(&NAME_LABEL.to_owned(), &name))

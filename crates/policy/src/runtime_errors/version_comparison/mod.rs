@@ -50,10 +50,10 @@ const MAX_SAMPLES: usize = 48;
 /// Maximum number of requests for one affected node and kind.
 const MAX_REQUESTS_PER_NODE: usize = 40;
 
-/// Maximum number of variations of one request with trial values for the inputs of the validations.
+/// Maximum number of variations of one request. Each variation has a trial value for an input of the validations.
 const MAX_VALIDATION_TRIALS: usize = 300;
 
-/// Maximum number of requests that are varied in this way, for one changed policy.
+/// Maximum number of requests that are varied with trial values for the validations, for one changed policy.
 const MAX_CHANGED_REQUESTS: usize = 4;
 
 /// Maximum number of requests that a validation denies, for a changed message expression and kind.
@@ -68,7 +68,7 @@ const MAX_CHANGED_SAMPLES: usize = 160;
 /// Maximum number of requests that the search for differences of changed conditions builds.
 const MAX_DISTINGUISHING: usize = 4_000;
 
-/// Maximum number of requests with null and an empty list in the same field, for one kind.
+/// Maximum number of updates that change a field from null to an empty list, for one kind.
 const MAX_NULL_LISTS: usize = 6;
 
 /// The evaluation budget for the affected nodes of one policy and kind.
@@ -96,11 +96,11 @@ pub(super) const LIMITS: Limits = Limits {
 pub struct VersionComparison {
     /// The number of requests that were evaluated under both versions.
     pub n_requests: usize,
-    /// The first request for each kind of difference.
+    /// The first request that shows each kind of difference.
     pub differences: Vec<VersionDifference>,
-    /// For each affected node, true if the node has a value in the old version for some request.
+    /// A flag per affected node: true if the node has a value in the old version for at least one request.
     pub reached: Vec<bool>,
-    /// For a mutating policy: requests that the caller evaluates.
+    /// The requests for a mutating policy, which the caller must evaluate. Empty for other policies.
     pub samples: Vec<Witness>,
 }
 
@@ -139,8 +139,8 @@ pub fn compare_versions(
     )
 }
 
-/// Generates requests for a policy and for its changed version, and evaluates both for each of them. The requests match
-/// `match_resources`, the matchResources of a binding. If `is_cancelled` becomes true, the search and the running
+/// Generates requests for a policy and for its changed version, and evaluates each request with both. The requests
+/// match `match_resources`, the matchResources of a binding. If `is_cancelled` becomes true, the search and the running
 /// evaluation end.
 #[must_use]
 pub fn compare_policies(
@@ -231,7 +231,7 @@ enum Part {
     MatchConditions,
     AuditAnnotations,
     Messages,
-    /// The number of failures in the audit annotation.
+    /// The number of failed validations in the audit annotation.
     AuditedFailures,
 }
 
@@ -283,8 +283,8 @@ impl DifferenceKey {
     }
 }
 
-/// Returns true if the decisions differ. The source of a failing expression, which the message of its error quotes, is not
-/// compared.
+/// Returns true if the decisions differ, including their messages. Ignores the expression that the error message of a
+/// failing expression quotes.
 fn has_other_messages(evaluations: [&Evaluation; 2]) -> bool {
     let [old, new] = evaluations.map(|evaluation| {
         let decisions = evaluation.decisions.iter().cloned();
@@ -376,8 +376,8 @@ impl<'n> Comparer<'n> {
         }
     }
 
-    /// Compares requests with trial values for the inputs of the expressions at `changed`. If the results of a match
-    /// condition differ for a request that both versions allow, varies the inputs of the validations too.
+    /// Compares requests with trial values for the inputs of the expressions at `changed`. If the results differ for a
+    /// request that both versions allow, varies the inputs of the validations too.
     fn try_changes(
         &mut self,
         policy: &CompiledPolicy,
@@ -503,8 +503,8 @@ impl<'n> Comparer<'n> {
     }
 
     /// Compares requests that satisfy the path condition of `node`. First tries to satisfy `others` too, so that the
-    /// old version admits the request. If only requests that the old version denies show a difference, changes the
-    /// inputs of `validations`.
+    /// old version admits the request. If no request is found that only the new version denies, varies the inputs of
+    /// `validations` in a request with a difference.
     fn try_node(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -524,8 +524,8 @@ impl<'n> Comparer<'n> {
                     let solution = solver::solve(symbolic, conditions, base.clone());
                     for mut constraints in solution.solutions {
                         if self.is_mutating {
-                            // Mutations are not evaluated here, so a missing value would not be noticed. All values
-                            // that the node reads are added.
+                            // Mutations are not evaluated here, so it is unknown whether a value is missing. All values
+                            // that the node needs are therefore added.
                             let mut with_values = constraints.clone();
                             let mut needed = needed.iter();
                             let is_consistent = needed
@@ -570,14 +570,15 @@ impl<'n> Comparer<'n> {
                 }
             }
         }
-        // The old version also denies this request. Searches for a request that only the new version denies, because it
-        // shows the effect better.
+        // The search found no request that only the new version denies. Varies a request with a difference to find one,
+        // because it shows the effect better.
         let Some(failing) = failing else { return };
         self.try_validations(builder, &failing, validations);
     }
 
     /// Evaluates a request under both versions, unless it was already compared, and records the differences. Returns
-    /// whether each version denies the request. `None` if the request was not compared, or if there is no difference.
+    /// one flag per version: true if it denies the request. `None` if the request was not compared, or if there is no
+    /// difference.
     fn compare(
         &mut self,
         builder: &RequestBuilder<'_>,
@@ -680,7 +681,7 @@ impl<'n> Comparer<'n> {
     }
 }
 
-/// Returns constraints of updates that change an unset list or map, which is null, to an empty one.
+/// Returns constraints of updates that change a list or map from null, which is its unset value, to an empty one.
 fn null_and_empty(builder: &RequestBuilder<'_>) -> Vec<InputConstraints> {
     let object = FieldPath::new(Root::Object);
     let paths = builder.object.nullable_lists(&object, 0).into_iter();

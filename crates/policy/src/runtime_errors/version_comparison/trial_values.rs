@@ -10,7 +10,7 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints, ValueConstra
 /// Maximum number of literals for which near values are tried.
 const MAX_LITERALS: usize = 16;
 
-/// Maximum number of numbers whose texts are trial strings.
+/// Maximum number of numbers that are formatted as trial strings.
 const MAX_NUMBERS: usize = 24;
 
 /// The difference between a fraction and the trial values near it.
@@ -19,8 +19,8 @@ const FRACTION: f64 = 0.001;
 /// Maximum length of a trial string for a literal that may be a length.
 const MAX_TEXT: i64 = 300;
 
-/// Returns `base` with the constraint on the value at `path` added, or replaced if it contradicts `base`. `None` if
-/// neither is possible.
+/// Adds `constraint` on the value at `path` to `base`. It replaces the existing constraints on the value if it
+/// contradicts them, or if it determines the whole value. `None` if this is not possible.
 pub(super) fn changed(
     base: &InputConstraints,
     path: &FieldPath,
@@ -56,7 +56,7 @@ pub(super) fn spread(constraints: &InputConstraints) -> Option<InputConstraints>
                 let element = list.element(n);
                 let mut rest = rest.iter().cloned();
                 let path = element.and_then(|it| rest.try_fold(it, |path, next| path.then(next)));
-                // An element may have its own constraints, which may contradict the copied ones.
+                // Constraints that contradict the element's own constraints are not copied.
                 let mut extended = all.clone();
                 let mut of_value = constraints_of(of_value).into_iter();
                 let is_added = path.is_some_and(|path| {
@@ -128,7 +128,7 @@ pub(super) fn patterns(policy: &CompiledPolicy) -> Vec<String> {
     patterns.collect()
 }
 
-/// The kinds of texts that denote numbers.
+/// The formats of strings that denote numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NumberTexts {
     /// True for percentages, such as `50%`.
@@ -137,7 +137,7 @@ pub(super) struct NumberTexts {
     pub(super) has_durations: bool,
 }
 
-/// Returns the texts of numbers near the numbers in `literals`.
+/// Returns numbers near those in `literals`, formatted as strings.
 pub(super) fn number_texts(literals: &[Json], kinds: NumberTexts) -> Vec<Json> {
     let numbers = numbers_near(literals);
     let mut texts: Vec<Json> = Vec::new();
@@ -194,7 +194,7 @@ fn fractions_near(literals: &[Json]) -> Vec<f64> {
         .iter()
         .filter_map(|it| it.as_f64().filter(|_| it.is_f64()));
     let near = fractions.flat_map(|n| [n, n - FRACTION, n + FRACTION]);
-    // The sum of decimal fractions is not exact.
+    // The sums are rounded, because floating-point addition of decimal fractions is not exact.
     let rounded = near.map(|n| (n / FRACTION).round() * FRACTION);
     rounded.take(MAX_NUMBERS).collect()
 }

@@ -23,7 +23,7 @@ const MAX_TERMS: usize = 6;
 /// Maximum number of collected counterfactuals. Further counterfactuals are only counted.
 const MAX_COLLECTED: usize = 32;
 
-/// Root variables that can be null. The operation and the policy alone determine whether they are null.
+/// Root variables that can be null. Only the operation and the policy determine whether they are null.
 const ROOTS: [&str; 4] = ["object", "oldObject", "params", "namespaceObject"];
 
 /// The counterfactuals of an expression.
@@ -35,7 +35,7 @@ pub struct Counterfactuals {
     pub n_more: usize,
 }
 
-/// The counterfactuals so far.
+/// The collected counterfactuals.
 #[derive(Clone, Debug, Default)]
 struct CounterfactualSet {
     counterfactuals: Vec<Counterfactual>,
@@ -63,12 +63,12 @@ impl CounterfactualSet {
     }
 }
 
-/// Terms with the values that they must have.
+/// A list of terms, each with the value that it must have.
 #[derive(Clone, Debug, Default)]
 struct Counterfactual {
-    /// Terms that had a different value, or no value, in the evaluation.
+    /// Terms that had a different value, or no value, in the recorded evaluation.
     changed: Vec<Atom>,
-    /// Terms that already have this value.
+    /// Terms that already had this value.
     kept: Vec<Atom>,
 }
 
@@ -177,9 +177,9 @@ impl Evaluation<'_> {
         (terms.len() <= MAX_TERMS).then_some(terms)
     }
 
-    /// Returns true if the terms `changed` cannot affect `atom`. This holds if `atom` only requires that a root
-    /// variable is not null, because the operation and the policy alone determine this. It does not hold if one of
-    /// `changed` tests the same root variable for null or reads the operation.
+    /// Returns true if `atom` only requires that a root variable is not null, and no change of the terms `changed` can
+    /// affect this. Only the operation and the policy determine whether the variable is null. Returns false if one of
+    /// `changed` tests the same variable for null or reads the operation.
     fn stays(&self, atom: Atom, changed: &[Atom]) -> bool {
         let Some(root) = self.root_there(atom) else {
             return false;
@@ -194,7 +194,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the root variable that `atom` requires to be non-null. `None` if `atom` is not such a test.
+    /// Returns the root variable that is not null if `atom` has its required value. `None` if `atom` is not such a
+    /// test.
     fn root_there(&self, (id, wanted): Atom) -> Option<&str> {
         let (function, args) = self.ast.global_call(id)?;
         let is_there = match function {
@@ -258,8 +259,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns true if only the last evaluation of `id` had the result `value`. In nested macros, this result ended
-    /// both the inner and the outer macro.
+    /// Returns true if only the last evaluation of `id` had the result `value`. If `id` is in nested macros, this
+    /// result ended both of them.
     fn ends_with(&self, id: ExprId, value: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let first = if value {
@@ -411,8 +412,7 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns the operands of a call whose values its source does not show. These are all operands except for
-    /// literals, lists, maps and macros.
+    /// Returns the operands of a call whose values are worth showing: all except for literals, lists, maps and macros.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();
@@ -487,8 +487,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the first element for which `test` had the result `value`. `None` if this result did not end the macro
-    /// `id`.
+    /// Returns the first element for which `test` had the result `value`, as a CEL expression. `None` if this result
+    /// did not end the macro `id`.
     fn element(
         &self,
         id: ExprId,
@@ -506,7 +506,8 @@ impl Evaluation<'_> {
         let index = if whole.n == 1 {
             first
         } else {
-            // In nested macros, the last evaluation determined the result if no earlier evaluation had this result.
+            // In nested macros, the last evaluation of the test determined the result if no earlier one had this
+            // result.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;
             let since = *range

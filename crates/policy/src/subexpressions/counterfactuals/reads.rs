@@ -13,7 +13,8 @@ const MAX_READS: usize = 500;
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     path: Vec<String>,
-    /// The length of the path's prefix that must be present. If it is absent, the subexpression fails.
+    /// The number of names at the start of the path whose values must be present. If one of them is absent, the
+    /// subexpression fails.
     n_needed: usize,
     /// True if the subexpression only tests the presence of the path's last name.
     is_presence: bool,
@@ -103,7 +104,7 @@ impl Evaluation<'_> {
                 self.read(*index, (own, is_always, depth), reads);
             }
             match chain.path.first().map(String::as_str) {
-                // A macro variable needs no path of its own, because the macro reads its whole range.
+                // Reads of a macro variable are not recorded, because the macro already reads its whole range.
                 Some(root) if !chain.is_absolute && own.iter().any(|name| name == root) => {}
                 Some("variables") => {
                     let definition = chain.path.get(1).and_then(|name| {
@@ -114,7 +115,7 @@ impl Evaluation<'_> {
                         reads.push(anything);
                         return;
                     };
-                    // Only the paths of reads within a variable are used.
+                    // Only the paths are known for reads in the expression of a policy variable.
                     let of_it = Evaluation { ast, ..*self };
                     let n_before = reads.len();
                     of_it.read(ast.root(), (&mut Vec::new(), false, depth), reads);
@@ -183,7 +184,7 @@ impl Evaluation<'_> {
         (chain.is_presence && !chain.is_cut).then_some(chain.path)
     }
 
-    /// Returns the paths that must be present if an atom has its required value.
+    /// Returns the paths whose values are present whenever the atom has its required value.
     fn needed(&self, (id, wanted): Atom) -> Vec<Vec<String>> {
         let reads = self.reads(id).into_iter().filter(|read| read.is_always);
         let needed = reads.map(|read| read.path.into_iter().take(read.n_needed).collect());
@@ -203,7 +204,7 @@ impl Evaluation<'_> {
         excludes(one, other) || excludes(other, one) || self.are_of_two_values(one, other)
     }
 
-    /// Returns true if the atoms require that the same operand equals two different values.
+    /// Returns true if the atoms require that the same operand is equal to two different values.
     fn are_of_two_values(&self, one: Atom, other: Atom) -> bool {
         let equality = |(id, wanted): Atom| match self.ast.expr(id) {
             Expr::Call {
@@ -223,7 +224,7 @@ impl Evaluation<'_> {
         };
         let of_both = equality(one).zip(equality(other));
         of_both.is_some_and(|((left, value), (right, other))| {
-            // Equal numbers of other types can have different literals, so only strings and ints are compared.
+            // Only strings and ints are compared, because different literals of other types can be equal.
             let are_texts = matches!((value, other), (Literal::String(_), Literal::String(_)));
             let are_ints = matches!((value, other), (Literal::Int(_), Literal::Int(_)));
             (are_texts || are_ints) && value != other && self.is_same(left, right)
@@ -292,7 +293,7 @@ impl Read {
     /// Returns true if a change of the value at this path may affect a subexpression that reads the path `other`.
     fn touches(&self, other: &Self) -> bool {
         let is_related = self.path.starts_with(&other.path) || other.path.starts_with(&self.path);
-        // The changed value is present before and after the change, so a presence test of it has the same result.
+        // A presence test is not affected if the changed value is present both before and after the change.
         let stays = self.is_seen
             && other.is_presence
             && other.path.len() <= self.n_needed

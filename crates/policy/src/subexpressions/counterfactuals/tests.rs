@@ -220,7 +220,8 @@ fn counterfactuals_omit_null_tests_of_root_variables() {
                 "request.operation == 'DELETE' (request.operation is \"CREATE\")",
             ],
         ),
-        // A change of the request can make a field absent, but not `object`.
+        // `object.m != null` is listed with `still`, because a change of the request can make a field absent, but not
+        // `object` null.
         (
             "object.m != null && object.m.x > 5",
             &["object.m.x > 5 (object.m.x is 1) and still object.m != null"],
@@ -244,7 +245,8 @@ fn counterfactuals_of_nested_macros_show_deciding_elements() {
 #[test]
 fn counterfactuals_list_affected_terms_with_still() {
     let table: [(&str, &[&str]); 14] = [
-        // If only `a` is removed, the first term becomes false. If `b` is removed too, the term stays true.
+        // The first term becomes false if only `a` is removed. It remains true only if `b` is removed too, so it is
+        // listed with `still`.
         (
             "(has(object.a) == has(object.b)) && (!has(object.a) || string(object.a) == object.b)",
             &[
@@ -256,7 +258,7 @@ fn counterfactuals_list_affected_terms_with_still() {
             "object.a >= 1 && object.a <= 5",
             &["object.a <= 5 (object.a is 7) and still object.a >= 1"],
         ),
-        // The compared value is present before and after the change.
+        // `has(object.a)` is not listed, because the compared value is present before and after the change.
         (
             "has(object.a) && object.a <= 5",
             &["object.a <= 5 (object.a is 7)"],
@@ -273,7 +275,7 @@ fn counterfactuals_list_affected_terms_with_still() {
             "'x' in object.m && object.m == {'y': 9}",
             &["object.m == {…} (object.m is {\"x\": 1, \"y\": 9}) and still 'x' in object.m"],
         ),
-        // This combination is not shown, because no object satisfies both terms.
+        // `has(object.a)` and `!has(object.a)` are not shown together, because no object satisfies both.
         (
             "has(object.a) && (!has(object.a) || object.a == 1)",
             &["object.a == 1 (object.a is 7)"],
