@@ -298,9 +298,8 @@ struct VersionedObject {
     forms: Forms,
 }
 
-/// The forms of `object` and `oldObject` in expressions: true for a Go value, false for an unstructured value. From the
-/// first evaluation of match conditions on, a value has the form of a Go value when it is first used. A value keeps its
-/// form until the object changes.
+/// The forms of `object` and `oldObject`: true for a Go value. From the first evaluation of match conditions on, a
+/// value is a Go value when it is first used. It keeps its form until the object changes.
 ///
 /// Source: k8s.io/apiserver 0.37 `pkg/admission/conversion.go`, `LazyObject`.
 #[derive(Debug, Default)]
@@ -715,8 +714,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns the inputs of match conditions or mutations. For match conditions, `gvr` is the resource that the client
-    /// requested, and `namespace` is `None`. `object_go` and `old_go` are true if `object` and `oldObject` are Go
-    /// values.
+    /// requested, and `namespace` is `None`. The flags are true if `object` and `oldObject` are Go values.
     fn inputs(
         &self,
         invocation: &Invocation<'_>,

@@ -607,7 +607,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
                 .get_mut(position)
                 .and_then(|examples| examples.get_mut(slot));
             let Some(example) = example else { continue };
-            // Of two allowed requests with the same quality, the one that was built for this validation is better.
+            // If two allowed requests have the same quality, the one that was built for this validation is better.
             let is_better = match example {
                 None => true,
                 Some((before, _)) => {

@@ -175,8 +175,7 @@ impl FailureSiteFinder<'_, '_> {
         cause: FailureCause,
         path_condition: &PathCondition,
     ) {
-        // The author of a policy chooses the values of its params. Of params, only absent values are reported
-        // (`add_absent`).
+        // The author of a policy chooses the values of its params. Only absent params are reported (`add_absent`).
         if path.root == Root::Params || path.segments.is_empty() {
             return;
         }
