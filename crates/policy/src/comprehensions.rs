@@ -42,7 +42,7 @@ pub(crate) fn comprehension_kind(ast: &Ast, fold: &Comprehension) -> Comprehensi
     }
 }
 
-/// Returns the element in `accumulator + [element]`. `None` if the node `id` has another structure.
+/// Returns the element in `accumulator + [element]`. `None` if the node `id` has a different structure.
 fn appended_element(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
     let Expr::Call { function, args, .. } = ast.expr(id) else {
         return None;

@@ -120,7 +120,7 @@ mod tests {
             ("authentication.k8s.io", "tokenreviews", true),
             ("authorization.k8s.io", "subjectaccessreviews", true),
             ("example.com", "tokenreviews", false),
-            // Not stored either, but not exempt.
+            // Requests for tokens are not stored either, but are not exempt.
             ("", "serviceaccounts/token", false),
             ("", "bindings", false),
         ];

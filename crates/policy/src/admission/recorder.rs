@@ -36,7 +36,7 @@ impl TextLimits {
         elements: 6,
         depth: 4,
     };
-    /// The limits of values that are the result itself.
+    /// The limits of values that are shown as the result of an evaluation.
     pub const LONG: Self = Self {
         length: 20_000,
         elements: 1000,

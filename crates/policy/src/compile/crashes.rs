@@ -74,7 +74,7 @@ fn object_below(type_: &Type) -> Option<String> {
 /// - The variable reads itself through a later variable, with `dyn(variables)`. If a variable of the cycle does not
 ///   compile, the API server rejects the policy. There is no finding in this case.
 ///
-/// `failed` has the field paths of the expressions that do not compile.
+/// `failed` contains the field paths of the expressions that do not compile.
 pub(super) fn self_reading_variables(
     expressions: &[PolicyExpression],
     failed: &HashSet<&str>,

@@ -453,8 +453,9 @@ mod tests {
         );
     }
 
-    /// A required field counts, even if the request may omit it because it has a default. An element `{"name":""}` and
-    /// a comma are estimated as 13 bytes, so an object of 1 KiB has at most 78 elements.
+    /// The estimated size of an element includes its required fields. This holds even if the request may omit a field
+    /// because it has a default. An element `{"name":""}` and a comma are estimated as 13 bytes, so an object of 1 KiB
+    /// has at most 78 elements.
     #[test]
     fn elements_have_their_required_fields() {
         let by_size = |required: &[&str]| {

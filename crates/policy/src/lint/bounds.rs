@@ -93,7 +93,7 @@ pub(super) fn contradictory_validations(policy: &CompiledPolicy) -> Option<Lint>
         let Some(contradiction) = constant(&operands, false) else {
             continue;
         };
-        // A contradiction within one validation is reported for that validation.
+        // A contradiction within one validation has a finding of its own, so it is not reported again.
         let own = operands.iter().zip(&of_operand);
         let own = own.filter(|(_, other)| std::ptr::eq(**other, expression));
         let own: Vec<_> = own.map(|(operand, _)| *operand).collect();

@@ -30,7 +30,7 @@ const NAME_FIELDS: [&str; 7] = [
     "storageClassName",
 ];
 
-/// The maps of quantities.
+/// Fields that are maps of quantities.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go` (`ResourceList`).
 const QUANTITY_MAPS: [&str; 6] = [

@@ -328,7 +328,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
 /// is called for reviews, such as `TokenReview`.
 ///
 /// Unlike policies, webhooks are never called for webhook configurations. Before Kubernetes 1.37, they are called for
-/// reviews. The resulting matches never contain reviews, because the kinds of reviews are not checked.
+/// reviews. The `resources` of the result never contain reviews, because the kinds of reviews are not checked.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`.

@@ -9,9 +9,10 @@
 //!
 //! 1. Symbolic values (`symbolic`): the input or constant that each expression denotes. Conditions that are constant
 //!    for the kind are evaluated (`symbolic::constant_conditions`). The types of inputs (`input_types`) determine which
-//!    values may be absent, null or of another type.
+//!    values may be absent, null or of a different type.
 //! 2. Failure sites (`failure_sites`): selections, indices, conversions and divisions that fail for some value of an
-//!    input. Each has a path condition, the conjunction of the branch conditions on the way to the site.
+//!    input. Each has a path condition, the conjunction of the branch conditions under which an evaluation reaches
+//!    the site.
 //! 3. Solving (`path_conditions::solver`): the solver searches for sets of constraints on the request
 //!    (`InputConstraints`). A request that satisfies such a set should reach the site and fail there. If the solver
 //!    proves that there is no such set, the site is dropped without an evaluation. This recognizes most guards.

@@ -8,8 +8,8 @@
 //! Some values are constant for a kind: `object.kind`, `request.operation`, `has()` of a field that the kind lacks. The
 //! interpreter uses these constants to find subexpressions that are never evaluated.
 //!
-//! The interpreter works on the parsed AST. The checked AST is less useful, because expressions must compile without
-//! schemas.
+//! The interpreter works on the parsed AST. The checked AST would add little, because its types come from compilation
+//! without schemas.
 //!
 //! The interpreter does not know which optional fields an object has. An unguarded selection of an absent field is
 //! therefore not a type error. `crate::runtime_errors` finds such selections.

@@ -162,7 +162,8 @@ pub(crate) fn trials(
     trials_of(evaluator, &paths, &literals)
 }
 
-/// Returns the inputs that the expression at `index` reads directly or through variables, and the literals.
+/// Returns the inputs that the expression at `index` reads directly or through variables, and the literals in these
+/// expressions.
 pub(crate) fn inputs(
     evaluator: &SymbolicEvaluator<'_>,
     index: usize,
