@@ -60,7 +60,7 @@ impl Library {
         }
     }
 
-    /// Adds those of `rows` that the release has, in order, after the existing overloads.
+    /// Adds the `rows` that the release has, in order, after the existing overloads.
     ///
     /// A row is skipped if the function already has an overload with the same id. In cel-go, `FunctionDecl.Merge`
     /// skips overloads with the same id and signature.

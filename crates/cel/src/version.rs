@@ -49,8 +49,8 @@ impl fmt::Display for Version {
 pub struct CelGo(u16);
 
 impl CelGo {
-    /// cel-go 0.17, the version in Kubernetes 1.30. It is the oldest version whose behavior the engine reproduces, in
-    /// part.
+    /// cel-go 0.17, the version in Kubernetes 1.30. The engine reproduces part of its behavior, and none of older
+    /// versions.
     pub const OLDEST: Self = Self(17);
 
     /// cel-go 0.20, the version in Kubernetes 1.31.
@@ -180,16 +180,17 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.20 `ext/formatting.go`, `stringFormatValidator`.
     pub validates_formats: bool,
-    /// An expression can select a field whose escaped name is `__namespace__` as `namespace`, likewise for the other
-    /// keywords. The platform decides this.
+    /// An expression can select a field with a keyword as its name without escaping the name: `namespace` instead of
+    /// `__namespace__`. This depends on the platform, not on cel-go.
     ///
     /// Source: k8s.io/apiserver 0.31 `pkg/cel/environment/environment.go`, `EnvSet.filterAndBuildOpts`.
     pub keywords_as_field_names: bool,
-    /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. The platform decides this.
+    /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. This depends on the
+    /// platform, not on cel-go.
     ///
     /// Source: cel-go `ext/comprehensions.go`, `TwoVarComprehensions`.
     pub two_variable_macros: bool,
-    /// The macro `sortBy` exists. The platform decides this.
+    /// The macro `sortBy` exists. This depends on the platform, not on cel-go.
     ///
     /// Source: cel-go `ext/lists.go`, `sortByMacro`.
     pub sort_by_macro: bool,

@@ -66,7 +66,7 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns true if maps that are equal to this map have equal entries.
+    /// Returns true if equality depends only on the entries, so that the map can be hashed by its entries.
     fn is_compared_by_entries(&self) -> bool {
         true
     }
