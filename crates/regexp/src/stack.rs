@@ -1,8 +1,8 @@
 //! The parser's stack. It builds the tree and enforces Go's limits.
 //!
-//! Go measures sizes and heights only if the number of nodes exceeds a bound. For sizes, the number is first multiplied
-//! by the repetition counts. The number depends on the reuse of freed nodes. This parser therefore recycles nodes
-//! exactly where Go does.
+//! Go measures sizes and heights only if the number of nodes exceeds a bound. For sizes, Go multiplies this number by
+//! the repetition counts before the comparison. The number of nodes depends on the reuse of freed nodes. This parser
+//! therefore recycles nodes exactly where Go does.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`checkLimits`, `push`, `maybeConcat`, `repeat`, `concat`,
 //! `alternate`, `collapse`, `swapVerticalBar`).
