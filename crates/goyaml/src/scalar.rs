@@ -201,7 +201,7 @@ pub(super) fn json_float(number: f64) -> Option<Value> {
     Number::from_f64(number).map(Value::Number)
 }
 
-/// Formats a float that is the name of a key.
+/// Formats a float that is used as a key.
 ///
 /// Source: `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`), Go `strconv` (`FormatFloat` with `'g'`,
 /// -1 and 32).
