@@ -40,7 +40,7 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     lists::ROWS,
     authz::ROWS,
     OPTIONAL_0,
-    // The API server does not restrict the version of the optional library, so the version of cel-go decides
+    // The API server does not restrict the version of the optional library, so the version of cel-go determines it
     // (k8s.io/apiserver `pkg/cel/environment/base.go`, `cel.OptionalTypes()`).
     &ext::optional::VERSION_2,
     quantity::ROWS,
