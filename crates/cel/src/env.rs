@@ -46,7 +46,7 @@ impl Library {
         }
     }
 
-    /// Sets the measured cost of all calls whose cost the platform defines to 1. Estimates do not change.
+    /// Sets the measured cost to 1 for all calls whose cost the platform defines. Estimates do not change.
     pub fn ignore_platform_costs(&mut self) {
         self.ignores_platform_costs = true;
     }

@@ -94,7 +94,7 @@ impl PartSizes {
 pub struct BoundOptions {
     /// True if a presence test, such as `has(a.b)`, is charged.
     pub presence_test_has_cost: bool,
-    /// True if a call of a function whose cost the platform defines costs 1. See
+    /// True if a call costs 1 when the platform defines the cost of the function. See
     /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
     pub ignores_platform_costs: bool,
 }

@@ -226,7 +226,7 @@ impl Bounder<'_> {
         self.paths.path(Some(path))
     }
 
-    /// Returns true for a list and false for a map. `None` for another value.
+    /// Returns true for a list and false for a map. `None` for other values.
     fn is_list(&self, path: PathId) -> Option<bool> {
         self.parts.get(path)?.part.is_list
     }

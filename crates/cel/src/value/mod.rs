@@ -174,7 +174,7 @@ impl Value {
         Self::Optional(Optional(None))
     }
 
-    /// Downcasts an opaque value to its implementing type `T`. `None` if it has another type.
+    /// Downcasts an opaque value to its implementing type `T`. `None` if it has a different type.
     #[must_use]
     pub fn downcast<T: Opaque>(&self) -> Option<&T> {
         match self {

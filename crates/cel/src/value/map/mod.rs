@@ -325,7 +325,7 @@ impl Map {
         }
     }
 
-    /// Returns the field `name` of an object in memory. `None` if it is absent or the map has another
+    /// Returns the field `name` of an object in memory. `None` if it is absent, or if the map has a different
     /// representation.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
