@@ -139,7 +139,7 @@ enum StepTarget<'a> {
 }
 
 impl StepTarget<'_> {
-    /// Returns true for a list, and false for a map. `None` for another value.
+    /// Returns true for a list, and false for a map. `None` for other values.
     fn is_list(self) -> Option<bool> {
         match self {
             Self::Type(type_) => match type_.kind {
