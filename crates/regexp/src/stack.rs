@@ -639,7 +639,7 @@ impl Stack {
         }
     }
 
-    /// Replaces a class by the node of `.` if it contains all code points, or all of them except the newline.
+    /// Replaces a class by a `.` node if it contains all code points, or all of them except the newline.
     pub(super) fn clean_alternative(&mut self, id: NodeId) {
         if matches!(self.node(id).kind, NodeKind::Class(_)) {
             match self.summary(id).extent {
