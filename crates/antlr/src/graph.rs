@@ -243,7 +243,7 @@ impl Graph {
         (entry, back)
     }
 
-    /// Returns the tokens on the edge of `state`, which must be a state before a token.
+    /// Returns the tokens on the edge of `state`. A token must follow the state.
     fn first_tokens(&self, state: StateId) -> TokenSet {
         match self.state(state).edges.as_slice() {
             [Edge::Token(tokens, _)] => *tokens,
