@@ -219,7 +219,8 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // In keys, Go uses an exponent from 6 on. In JSON numbers, Go uses an exponent from 21 on.
+        // In keys, Go writes exponents below -4 and from 6 on. In JSON numbers, Go writes exponents below -6 and from
+        // 21 on.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
