@@ -51,7 +51,7 @@ pub enum Expr {
     Unspecified,
     /// A literal.
     Literal(Literal),
-    /// An identifier. A leading dot makes it absolute.
+    /// An identifier. A leading dot makes the name absolute.
     Ident(Arc<str>),
     /// A field selection, or a presence test of a field.
     Select {

@@ -87,7 +87,7 @@ pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, 
     }
 }
 
-/// Decodes base64. Replaces each byte that is not valid UTF-8 by U+FFFD.
+/// Decodes base64. Replaces each byte that is not valid UTF-8 with U+FFFD.
 ///
 /// Source: Go `encoding/base64` (`StdEncoding`), `encoding/json` (`appendString`).
 fn binary(text: &str) -> Result<String, String> {

@@ -31,7 +31,7 @@ pub enum ResultBound {
     /// A string whose length in bytes is at most the first number times the length of the first operand, plus the
     /// second number.
     Text(u64, u64),
-    /// One of the last two operands.
+    /// One of the last two operands, as in a conditional.
     Either,
     /// The concatenation of both operands.
     Sum,

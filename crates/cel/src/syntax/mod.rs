@@ -104,7 +104,7 @@ pub struct GrammarErrors {
     pub is_complete: bool,
 }
 
-/// Returns the diagnostics of [`parse`], with syntax errors replaced by those of `grammar`.
+/// Returns the diagnostics of [`parse`], with the syntax errors of `grammar` in place of its own.
 ///
 /// `grammar` receives the source and its tokens. `grammar` is not called if the source is too long or too complex.
 #[must_use]
@@ -231,7 +231,7 @@ impl ParseResult {
         }
     }
 
-    /// Replaces the syntax errors by those of another parser. Discards the tree and the semantic
+    /// Replaces the syntax errors with those of another parser. Discards the tree and the semantic
     /// errors if that parser did not reach the end of the source.
     fn replace_syntax_errors(&mut self, parsed: GrammarErrors) {
         self.syntax.clear();

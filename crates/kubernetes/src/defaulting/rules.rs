@@ -384,7 +384,7 @@ fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) 
     }
 }
 
-/// Replaces each placeholder `{"$": n}` in a template by the value at index `n`.
+/// Replaces each placeholder `{"$": n}` in a template with the value at index `n`.
 fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     match template {
         Value::Object(fields) => {

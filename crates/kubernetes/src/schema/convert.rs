@@ -381,7 +381,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Some((refs, schema))
     }
 
-    /// Replaces `kind`, `apiVersion` and `metadata` by the minimal fields of a resource with this schema.
+    /// Replaces `kind`, `apiVersion` and `metadata` with the minimal fields of a resource with this schema.
     fn add_object_meta(
         &mut self,
         properties: &mut Vec<(&'a str, Arc<DeclType>)>,

@@ -157,7 +157,7 @@ impl InputConstraints {
         is_consistent(of_value).then_some(())
     }
 
-    /// Replaces the constraints on the value at `path`, and on nested values, by `constraint`. Returns `None` if
+    /// Replaces the constraints on the value at `path`, and on nested values, with `constraint`. Returns `None` if
     /// `constraint` contradicts a remaining constraint, or if there are too many paths.
     pub fn replace(&mut self, path: &FieldPath, constraint: Constraint) -> Option<()> {
         self.0.retain(|known, _| !known.starts_with(path));

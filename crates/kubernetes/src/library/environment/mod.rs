@@ -177,7 +177,7 @@ impl ByRelease {
     }
 }
 
-/// Returns the rows of the same overload as `row`, of all releases.
+/// Returns the rows, in all releases, of the overload that `row` declares.
 pub(crate) fn rows_with_id_of(
     row: &'static OverloadRow,
 ) -> impl Iterator<Item = &'static OverloadRow> {
