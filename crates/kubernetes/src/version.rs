@@ -628,9 +628,8 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apimachinery 0.33 and 0.34 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`.
     pub names_empty_owner_fields: bool,
-    /// Errors about owner references contain the index of the reference. Empty fields of owner references and of
-    /// `managedFields` are reported as required instead of invalid. An update validates that `generation` is not
-    /// negative.
+    /// Errors about owner references contain the index of the reference. Empty fields of owner references and
+    /// `managedFields` are reported as required, not as invalid. An update rejects a negative `generation`.
     ///
     /// Source: k8s.io/apimachinery 0.37 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`,
     /// `ValidateObjectMetaAccessorUpdate`; `pkg/apis/meta/v1/validation/validation.go`, `ValidateManagedFields`.
