@@ -1,7 +1,7 @@
 //! The grammar as a graph of states (ATN), with the lookahead tokens of each state.
 //!
-//! The states are those of ANTLR's own graph, because they affect the messages. Some states check the next token first,
-//! and a message lists the tokens that are expected in the current state.
+//! The states are those of ANTLR's own graph, because they affect the messages. A message lists the tokens that are
+//! expected in the current state, and the parser checks the next token only in some states.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `atn_state.go`, `ll1_analyzer.go` (`Look`), `atn.go`
 //! (`NextTokens`); ANTLR 4 `tool` `ParserATNFactory`, `TailEpsilonRemover`.
@@ -243,7 +243,7 @@ impl Graph {
         (entry, back)
     }
 
-    /// Returns the tokens on the edge of `state`, which must be a state before a token.
+    /// Returns the tokens on the edge of `state`. A token must follow the state.
     fn first_tokens(&self, state: StateId) -> TokenSet {
         match self.state(state).edges.as_slice() {
             [Edge::Token(tokens, _)] => *tokens,

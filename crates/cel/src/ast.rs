@@ -51,13 +51,13 @@ pub enum Expr {
     Unspecified,
     /// A literal.
     Literal(Literal),
-    /// An identifier. A leading dot makes it absolute.
+    /// An identifier. A leading dot makes the name absolute.
     Ident(Arc<str>),
     /// A field selection, or a presence test of a field.
     Select {
         /// The expression that the field is selected from.
         operand: ExprId,
-        /// The field name, as written.
+        /// The field name, as it appears in the source.
         field: Arc<str>,
         /// True for `has(operand.field)`.
         test_only: bool,
@@ -82,7 +82,7 @@ pub enum Expr {
     Map(Box<[MapEntry]>),
     /// An object literal.
     Struct {
-        /// The type name, as written.
+        /// The type name, as it appears in the source.
         type_name: Arc<str>,
         /// The fields.
         fields: Box<[StructField]>,
@@ -439,7 +439,7 @@ impl AstBuilder {
     }
 }
 
-/// Returns the greatest value of `of` for the children of an expression. Returns 0 if there are no children.
+/// Returns the maximum of `of` over the children of an expression. Returns 0 if there are no children.
 fn greatest_of_children(expr: &Expr, of: impl Fn(ExprId) -> u32) -> u32 {
     let of = |id: &ExprId| of(*id);
     let greatest = match expr {

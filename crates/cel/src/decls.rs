@@ -259,7 +259,7 @@ pub struct OverloadRow {
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,
-    /// True if the second of two arguments is not evaluated after the first one failed. If false, both are evaluated,
+    /// True if the second of two arguments is not evaluated when the first one fails. If false, both are evaluated,
     /// and both costs are charged.
     ///
     /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
@@ -344,7 +344,7 @@ impl OverloadRow {
         self
     }
 
-    /// Skips the evaluation of the second argument if the first one failed.
+    /// Skips the evaluation of the second argument if the first one fails.
     #[must_use]
     pub const fn evaluated_in_order(mut self) -> Self {
         self.in_order = true;

@@ -46,7 +46,7 @@ impl Library {
         }
     }
 
-    /// Sets the measured cost of all calls whose cost the platform defines to 1. Estimates do not change.
+    /// Sets the measured cost to 1 for all calls whose cost the platform defines. Estimates do not change.
     pub fn ignore_platform_costs(&mut self) {
         self.ignores_platform_costs = true;
     }
@@ -60,7 +60,7 @@ impl Library {
         }
     }
 
-    /// Adds those of `rows` that the release has, in order, after the existing overloads.
+    /// Adds the `rows` that the release has, in order, after the existing overloads.
     ///
     /// A row is skipped if the function already has an overload with the same id. In cel-go, `FunctionDecl.Merge`
     /// skips overloads with the same id and signature.

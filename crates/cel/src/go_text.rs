@@ -62,7 +62,7 @@ fn push_escaped(quoted: &mut String, c: char) {
     }
 }
 
-/// Decodes `bytes`, replacing each invalid byte by U+FFFD.
+/// Decodes `bytes`, replacing each invalid byte with U+FFFD.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {

@@ -89,7 +89,7 @@ fn value_of(digits: &[u8]) -> i64 {
         .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'))
 }
 
-/// Parses a duration such as `1h30m` to nanoseconds. `None` if it is invalid.
+/// Parses a duration such as `1h30m` into nanoseconds. `None` if it is invalid.
 ///
 /// Source: Go `time/format.go`, `ParseDuration`.
 #[must_use]
@@ -124,7 +124,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
 /// Magnitude of the minimum duration, in nanoseconds.
 const LIMIT: u64 = 1 << 63;
 
-/// Parses a number with a unit to nanoseconds.
+/// Parses a number with a unit into nanoseconds.
 fn parse_duration_part(bytes: &mut Bytes<'_>) -> Option<u64> {
     let whole = bytes.take_digits();
     let mut value = 0_u64;
@@ -235,7 +235,7 @@ fn parse_rfc3339(text: &str) -> Option<TimestampText> {
     })
 }
 
-/// Parses a fraction of a second to nanoseconds. Returns 0 if there is none.
+/// Parses a fraction of a second into nanoseconds. Returns 0 if there is none.
 fn parse_nanos(bytes: &mut Bytes<'_>) -> u32 {
     let (Some(b'.' | b','), Some(b'0'..=b'9')) = (bytes.0.first(), bytes.0.get(1)) else {
         return 0;

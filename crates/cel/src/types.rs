@@ -186,7 +186,7 @@ impl StructType {
 const DISTINCTION: char = '\u{1}';
 
 impl StructType {
-    /// Returns a name that is displayed as `name` but identifies another type.
+    /// Returns a name that is displayed as `name` but identifies a different type.
     #[must_use]
     pub fn distinct_name(name: &str) -> String {
         format!("{name}{DISTINCTION}")

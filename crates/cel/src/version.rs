@@ -1,6 +1,6 @@
 //! Versions of the platform and of cel-go, and the behavior that depends on them.
 //!
-//! A [`Release`] names both versions, because they are independent: a vendor may build a Kubernetes version with a
+//! A [`Release`] contains both versions, because they are independent: a vendor may build a Kubernetes version with a
 //! newer cel-go. Declarations have an [`Availability`], a range of releases. All other differences are fields of
 //! [`Behavior`]. The parser, the type checker, the cost estimator and the planner read them. The evaluator does not.
 
@@ -49,8 +49,8 @@ impl fmt::Display for Version {
 pub struct CelGo(u16);
 
 impl CelGo {
-    /// cel-go 0.17, the version in Kubernetes 1.30. It is the oldest version whose behavior the engine reproduces, in
-    /// part.
+    /// cel-go 0.17, the version in Kubernetes 1.30. The engine reproduces part of its behavior, and none of older
+    /// versions.
     pub const OLDEST: Self = Self(17);
 
     /// cel-go 0.20, the version in Kubernetes 1.31.
@@ -158,8 +158,8 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.28 `parser/options.go`, `EnableIdentEscapeSyntax`.
     pub escaped_field_names: bool,
-    /// A variable of a comprehension hides a qualified name that starts with the same component. Then `net.IP` selects a
-    /// field in `nets.all(net, net.IP == 'x')`.
+    /// A variable of a comprehension hides a qualified name that starts with the same component. For example, `net.IP`
+    /// selects a field of the variable `net` in `nets.all(net, net.IP == 'x')`.
     ///
     /// Source: cel-go 0.27 `checker/env.go`, `Env.resolveQualifiedIdent`.
     pub locals_hide_qualified_names: bool,
@@ -167,8 +167,8 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.28 `common/types/optional.go`, `OptionalType`.
     pub optional_type_has_parameter: bool,
-    /// A selection from an optional reads the CEL value in it. Before, it read the Go value, so for example a quantity
-    /// in an optional was an error.
+    /// A selection from an optional reads the CEL value in it. Before, it read the Go value, and failed for some types,
+    /// such as a quantity in an optional.
     ///
     /// Source: cel-go 0.29 `interpreter/attributes.go`, `applyQualifiers`.
     pub optionals_hold_cel_values: bool,
@@ -180,16 +180,17 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.20 `ext/formatting.go`, `stringFormatValidator`.
     pub validates_formats: bool,
-    /// An expression can select a field whose escaped name is `__namespace__` as `namespace`, likewise for the other
-    /// keywords. The platform decides this.
+    /// An expression can select a field with a keyword as its name without escaping the name: `namespace` instead of
+    /// `__namespace__`. This depends on the platform, not on cel-go.
     ///
     /// Source: k8s.io/apiserver 0.31 `pkg/cel/environment/environment.go`, `EnvSet.filterAndBuildOpts`.
     pub keywords_as_field_names: bool,
-    /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. The platform decides this.
+    /// The macros with two variables, such as `all(i, v, v > i)` and `transformMap`, exist. This depends on the
+    /// platform, not on cel-go.
     ///
     /// Source: cel-go `ext/comprehensions.go`, `TwoVarComprehensions`.
     pub two_variable_macros: bool,
-    /// The macro `sortBy` exists. The platform decides this.
+    /// The macro `sortBy` exists. This depends on the platform, not on cel-go.
     ///
     /// Source: cel-go `ext/lists.go`, `sortByMacro`.
     pub sort_by_macro: bool,

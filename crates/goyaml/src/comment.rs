@@ -129,7 +129,7 @@ impl Parts {
             };
         }
         let mut about = line..comment.end;
-        // An entry may start on the line of the comment, with its value after the comment: the comment applies to both.
+        // If an entry starts on the line of the comment and its value follows the comment, the comment applies to both.
         let first = self.values.partition_point(|(key, _)| *key < line);
         for (key, value) in self.values.iter().skip(first) {
             if *key > comment.start {
@@ -139,7 +139,7 @@ impl Parts {
                 about.end = about.end.max(value.end);
             }
         }
-        // The line may belong to scalars of several lines: the comment applies to these.
+        // If scalars of several lines cover this line, the comment applies to these scalars.
         let first = self.scalars.partition_point(|(part, _)| part.end <= line);
         for (part, _) in self.scalars.iter().skip(first) {
             if part.start > comment.start {
@@ -148,7 +148,7 @@ impl Parts {
             about.start = about.start.min(part.start);
             about.end = about.end.max(part.end);
         }
-        // The scalar of an item may start on the next line: the comment applies to the item.
+        // If the scalar of an item starts on the next line, the comment applies to the whole item.
         let n = self
             .scalars
             .partition_point(|(part, _)| part.start <= comment.end);

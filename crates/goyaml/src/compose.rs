@@ -28,7 +28,7 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
         without_json: Vec::new(),
     };
     let node = composer.node(root, 0)?;
-    // A value that JSON cannot represent is only an error if it is part of the result. A later entry with the same name
+    // A value that JSON cannot represent is an error only if it is part of the result. A later entry with the same name
     // may have replaced the value.
     let spans: Vec<_> = composer.without_json.iter().map(|(span, _)| span).collect();
     let first = if spans.is_empty() {

@@ -14,8 +14,8 @@ use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 /// represent the value.
 pub type Read = (Result<Node, YamlError>, usize);
 
-/// Parses the value at the byte `start` of the source. Leading whitespace is skipped. Returns `None` if nothing else
-/// follows.
+/// Parses the value at the byte `start` of the source. Leading whitespace is skipped. Returns `None` if only
+/// whitespace follows.
 ///
 /// # Errors
 ///

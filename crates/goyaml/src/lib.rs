@@ -163,7 +163,8 @@ pub struct Entry {
     pub node: Node,
     /// Spans of earlier keys with the same name. Their values are ignored.
     pub repeats: Vec<Range<usize>>,
-    /// Spans of earlier keys with the same name, if they or their replacements come from a merge key, in order.
+    /// Spans of earlier keys with the same name, in order, if the earlier key or the key that replaced it comes from a
+    /// merge key.
     pub merged: Vec<Range<usize>>,
     /// True if the entry comes from a merge key. Other entries may override such an entry.
     is_merged: bool,

@@ -51,8 +51,8 @@ impl Content {
 /// The nodes of a document, by [`NodeId`].
 pub(super) type Nodes = Vec<RawNode>;
 
-/// Parses the first document from the byte `start`. Returns the nodes and the root of the document, and the byte index
-/// up to which the source was read. Instead of nodes and root, returns `None` if there is no document.
+/// Parses the first document from the byte `start`. Returns the nodes and the root of the document, or `None` if there
+/// is no document. Also returns the byte index up to which the source was read.
 pub(super) fn document(
     text: &str,
     start: usize,
@@ -63,8 +63,7 @@ pub(super) fn document(
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
-/// The nodes and the root of a document, and the spans of its comments. Instead of nodes and root, `None` if there is
-/// no document.
+/// The nodes and the root of a document, or `None` if there is no document, and the spans of the comments.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
 /// Parses the first document from the byte `start`. Also returns the comments that begin with `mark`, including those

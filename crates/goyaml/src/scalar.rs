@@ -87,7 +87,7 @@ pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, 
     }
 }
 
-/// Decodes base64. Replaces each byte that is not valid UTF-8 by U+FFFD.
+/// Decodes base64. Replaces each byte that is not valid UTF-8 with U+FFFD.
 ///
 /// Source: Go `encoding/base64` (`StdEncoding`), `encoding/json` (`appendString`).
 fn binary(text: &str) -> Result<String, String> {
@@ -201,7 +201,7 @@ pub(super) fn json_float(number: f64) -> Option<Value> {
     Number::from_f64(number).map(Value::Number)
 }
 
-/// Formats a float that is the name of a key.
+/// Formats a float that is used as a key.
 ///
 /// Source: `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`), Go `strconv` (`FormatFloat` with `'g'`,
 /// -1 and 32).
@@ -219,7 +219,8 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // In keys, Go uses an exponent from 6 on. In JSON numbers, Go uses an exponent from 21 on.
+        // In keys, Go writes exponents below -4 and from 6 on. In JSON numbers, Go writes exponents below -6 and from
+        // 21 on.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }

@@ -65,7 +65,7 @@ struct Container {
     has_complex_key: bool,
 }
 
-/// A formatter for the JSON serializer that writes YAML.
+/// A formatter with which the JSON serializer writes YAML.
 #[derive(Debug)]
 struct Style {
     is_escaped: fn(char) -> bool,

@@ -50,7 +50,8 @@ fn write(into: &mut String, value: &Value) {
     }
 }
 
-/// Formats a number. Go decodes a number that does not fit into a signed 64-bit integer as a double.
+/// Formats a number. A number that does not fit into a signed 64-bit integer is formatted as a double, because Go
+/// decodes it as a double.
 #[must_use]
 pub fn number_text(number: &Number) -> String {
     match number.as_i64() {

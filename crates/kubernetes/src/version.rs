@@ -1,7 +1,7 @@
 //! Kubernetes versions: their functions and macros, and their other differences.
 //!
-//! A [`KubernetesVersion`] determines all results of this crate that depend on a version. Each overload row has the
-//! range of releases that have it. All other differences are fields of [`Behavior`].
+//! A [`KubernetesVersion`] determines all results of this crate that depend on a version. Each overload row states the
+//! range of releases that have the overload. All other differences are fields of [`Behavior`].
 //!
 //! An API server checks new expressions with the environment of the previous version, so that a policy survives a
 //! rollback. For example, additions of 1.34 are available in new expressions since 1.35. Stored expressions are checked
@@ -354,7 +354,7 @@ pub enum CompileMode {
     Stored,
 }
 
-/// The response of an API server to a request of `/version`.
+/// The response of an API server to a request for `/version`.
 ///
 /// Source: k8s.io/apimachinery `pkg/version/types.go`, `Info`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -535,7 +535,7 @@ impl LengthErrors {
 pub struct Behavior {
     /// The differences of cel-go.
     pub language: cel::version::Behavior,
-    /// A JSON patch can have an `Object` nested in a list or map as its value. Before, the API server panicked.
+    /// The value of a JSON patch can be a list or map that contains an `Object`. Older versions panic.
     ///
     /// Source: k8s.io/apiserver 0.35.10, 0.36.5 and 0.37 `pkg/cel/mutation/dynamic/objects.go`,
     /// `ObjectVal.ConvertToNative`.
@@ -548,21 +548,21 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.32 `pkg/admission/plugin/cel/compile.go`, `compiler.CompileCELExpression`.
     pub names_result_types: bool,
-    /// An object without a creation time has no field `creationTimestamp`. Before, the field was null.
+    /// An object without a creation time has no field `creationTimestamp`. In older versions, the field is null.
     ///
     /// Source: apimachinery 0.34 `pkg/apis/meta/v1/types.go`, `ObjectMeta.CreationTimestamp`.
     pub omits_zero_times: bool,
-    /// Errors contain lists and structs as JSON. Before, they contained Go syntax, such as `[]string{"x"}`.
+    /// Errors show lists and structs as JSON. In older versions, they show Go syntax, such as `[]string{"x"}`.
     ///
     /// Source: apimachinery 0.34 `pkg/util/validation/field/errors.go`, `Error.ErrorBody`.
     pub writes_lists_as_json: bool,
-    /// The error of a violated validation rule has the value if it is a scalar, and otherwise no value. Before, it had the
-    /// type of the schema as its value.
+    /// The error of a violated validation rule contains the validated value if it is a scalar, and no value otherwise.
+    /// In older versions, it contains the type of the schema instead.
     ///
     /// Source: k8s.io/apiextensions-apiserver 0.35 `pkg/apiserver/schema/cel/validation.go`,
     /// `Validator.validateExpressions`.
     pub rule_errors_have_values: bool,
-    /// Errors about long labels give the limit in bytes. Before, they called it characters, and a label key was called a
+    /// Errors about long labels state the limit in bytes. Older versions say "characters", and call a label key a
     /// qualified name.
     ///
     /// Source: apimachinery 0.35 `pkg/api/validate/content/errors.go`, `MaxLenError`; `kube.go`, `IsLabelKey`.
@@ -578,8 +578,8 @@ pub struct Behavior {
     /// Validating policies read objects of built-in kinds, `request` and `namespaceObject` as Go values. Before, they
     /// read unstructured objects. Objects without a Go type remain unstructured.
     ///
-    /// Mutating policies read `request`, `namespaceObject` and `params` as Go values. They read `object` and `oldObject`
-    /// as Go values after match conditions were evaluated for the same kind.
+    /// Mutating policies read `request`, `namespaceObject` and `params` as Go values. They read `object` and
+    /// `oldObject` as Go values once match conditions have been evaluated for the same kind.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/cel/activation.go`, `newActivation`;
     /// `pkg/admission/conversion.go`, `LazyObject`.
@@ -628,8 +628,8 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apimachinery 0.33 and 0.34 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`.
     pub names_empty_owner_fields: bool,
-    /// Errors in the metadata of an object have the index of the owner reference. Empty fields of owner references and
-    /// of `managedFields` are reported as required instead of invalid. An update validates that `generation` is not negative.
+    /// Errors about owner references contain the index of the reference. Empty fields of owner references and
+    /// `managedFields` are reported as required, not as invalid. An update rejects a negative `generation`.
     ///
     /// Source: k8s.io/apimachinery 0.37 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`,
     /// `ValidateObjectMetaAccessorUpdate`; `pkg/apis/meta/v1/validation/validation.go`, `ValidateManagedFields`.
@@ -647,7 +647,7 @@ pub(crate) const V1_34: Version = Version::new(1, 34);
 pub(crate) const V1_35: Version = Version::new(1, 35);
 pub(crate) const V1_37: Version = Version::new(1, 37);
 
-/// The first patch release in which `containsCIDR` is true for networks that start at any address of the other network.
+/// The first patch release in which `containsCIDR` returns true for a contained network at any start address.
 ///
 /// Source: k8s.io/kubernetes `CHANGELOG/CHANGELOG-1.32.md`, v1.32.4 (#130773).
 pub(crate) const CONTAINED_NETWORKS: Version = V1_32.with_patch(4);
@@ -722,7 +722,7 @@ mod tests {
         assert_eq!(reported, Some(KubernetesVersion::new(30).with_patch(2)));
         let reported = version(info("36", "v1.36.3", "36", "34"));
         assert_eq!(reported.map(|version| version.min_compat), Some(34));
-        // A binary that emulates an older version has its own cel-go, and no patch of the older version.
+        // A binary that emulates an older version keeps its own cel-go. It has no patch version of the older version.
         let reported = version(info("37", "v1.37.2", "35", "35"));
         let expected = KubernetesVersion {
             min_compat: 35,

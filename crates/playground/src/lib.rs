@@ -1,4 +1,4 @@
-//! The functions of the documentation's playground, compiled to WebAssembly. Each takes and returns JSON.
+//! The functions of the documentation's playground, compiled to WebAssembly. Arguments and results are JSON.
 //!
 //! The page is in `web`. It calls these functions in a worker, and terminates the worker after a timeout.
 

@@ -1,6 +1,6 @@
 //! Go's regular expressions, as used by `matches` and `find`.
 //!
-//! [`parse`] parses a pattern to a [`Regex`]: a tree with the same captures, flags and character classes as Go's. For
+//! [`parse`] parses a pattern into a [`Regex`]: a tree with the same captures, flags and character classes as Go's. For
 //! an invalid pattern, it returns an error with Go's message. The syntax and the size limits are those of Go.
 //!
 //! A [`Program`] searches strings for a pattern. [`Limits`] limit the time and memory of a search. An [`EngineBudget`]

@@ -1,6 +1,6 @@
 //! Programs: patterns, and the engines that search for them.
 //!
-//! The engines of `regex-automata` search with a translation of Go's tree, in a time that is linear in the length of
+//! The engines of `regex-automata` search with a translation of Go's tree, in time that is linear in the length of
 //! the input. If a pattern is too large or too deep for these engines, it runs on the built-in machine
 //! ([`super::machine`]).
 //!

@@ -17,7 +17,7 @@ pub(super) struct Size {
     class_bytes: usize,
 }
 
-/// Number of states for `.` in the reverse automaton. It is larger than the forward automaton.
+/// Number of states for `.` in the reverse automaton, which is larger than the forward automaton.
 const ANY_STATES: usize = 28;
 
 /// Number of states in the reverse automaton for each range of a large class.

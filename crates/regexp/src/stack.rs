@@ -1,8 +1,8 @@
 //! The parser's stack. It builds the tree and enforces Go's limits.
 //!
-//! Go measures sizes and heights only if the number of nodes exceeds a bound. For sizes, the number is first multiplied
-//! by the repetition counts. The number depends on the reuse of freed nodes. This parser therefore recycles nodes
-//! exactly where Go does.
+//! Go measures sizes and heights only if the number of nodes exceeds a bound. For sizes, Go multiplies this number by
+//! the repetition counts before the comparison. The number of nodes depends on the reuse of freed nodes. This parser
+//! therefore recycles nodes exactly where Go does.
 //!
 //! Source: Go `regexp/syntax/parse.go` (`checkLimits`, `push`, `maybeConcat`, `repeat`, `concat`,
 //! `alternate`, `collapse`, `swapVerticalBar`).
@@ -377,7 +377,7 @@ impl Stack {
         false
     }
 
-    /// Replaces the top of the stack by its repetition. Returns `None` if the stack has no operand.
+    /// Replaces the top of the stack with its repetition. Returns `None` if the stack has no operand.
     pub(super) fn repeat(&mut self, kind: NodeKind, flags: Flags) -> Limited<Option<NodeId>> {
         let Some(&part) = self
             .open
@@ -421,7 +421,7 @@ impl Stack {
         self.open.split_off(start)
     }
 
-    /// Replaces the nodes above the topmost mark by their concatenation.
+    /// Replaces the nodes above the topmost mark with their concatenation.
     fn concat(&mut self) -> Limited<()> {
         self.join_literals(None);
         let parts = self.take_above_mark();
@@ -433,7 +433,7 @@ impl Stack {
         self.push(id)
     }
 
-    /// Replaces the nodes above the topmost mark by their alternation.
+    /// Replaces the nodes above the topmost mark with their alternation.
     fn alternate(&mut self) -> Limited<()> {
         let parts = self.take_above_mark();
         if let Some(&last) = parts.last() {
@@ -639,7 +639,7 @@ impl Stack {
         }
     }
 
-    /// Replaces a class by the node of `.` if it contains all code points, or all of them except the newline.
+    /// Replaces a class with a `.` node if it contains all code points, or all of them except the newline.
     pub(super) fn clean_alternative(&mut self, id: NodeId) {
         if matches!(self.node(id).kind, NodeKind::Class(_)) {
             match self.summary(id).extent {

@@ -171,7 +171,7 @@ impl Validation<'_> {
         }
     }
 
-    /// Returns the type of an element or entry. The type of an optional one (`?`) is the type of the contained value.
+    /// Returns the type of an element or entry. If it is optional (`?`), this is the type of the contained value.
     fn part_type(&self, id: ExprId, optional: bool) -> Type {
         let type_ = self.checked.type_of(id);
         match type_.optional_value() {

@@ -19,18 +19,19 @@ const MAX_ADDRESS_TEXT: u64 = 64;
 /// before the point.
 const MAX_FORMATTED_NUMBER: u64 = 330;
 
-/// Maximum number of levels that `flatten` removes.
+/// Maximum `depth` of a `flatten` call whose result has a bound.
 const MAX_FLATTENED_LEVELS: i64 = 8;
 
-/// Relation between the size of a function's result and its operands. The receiver of a member call is the first
-/// operand.
+/// Rule that derives the bound of a function's result from the bounds of its operands. The receiver of a member call
+/// is the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultBound {
-    /// A value that is at most as large as the first operand, with the same bounds of its elements.
+    /// A value that is at most as large as the first operand, and whose elements have the same bounds.
     First,
-    /// A string that is at most this many times as long as the first operand, plus a number of bytes.
+    /// A string whose length in bytes is at most the first number times the length of the first operand, plus the
+    /// second number.
     Text(u64, u64),
-    /// One of the last two operands.
+    /// One of the last two operands, as in a conditional.
     Either,
     /// The concatenation of both operands.
     Sum,
@@ -54,14 +55,14 @@ pub enum ResultBound {
     Converted,
     /// An optional without a value.
     Nothing,
-    /// The accumulator of a comprehension with one more entry. Has a bound only if the comprehension is the expansion
-    /// of a macro.
+    /// The accumulator of a comprehension, with an entry added. It has a bound only if a macro expanded to the
+    /// comprehension.
     Accumulated,
 }
 
-/// Returns the relation between the result of a function and its operands. `None` if it is unknown.
+/// Returns the rule for the result of a function. `None` if there is none.
 ///
-/// The relation must hold for all overloads of the function whose result has a size.
+/// The rule must hold for every overload whose result has a size.
 #[must_use]
 pub fn result_bound(function: &str) -> Option<ResultBound> {
     Some(match function {
@@ -180,8 +181,8 @@ impl Bounder<'_> {
         union.unwrap_or(CallEstimate::from_cost(CostEstimate::default()))
     }
 
-    /// Returns the size of a visited expression, and the size of its elements if it is a list, or of its keys if it is
-    /// a map. Values that are neither strings nor lists nor maps have at least the size 1.
+    /// Returns the size of a visited expression. Also returns the size of its elements if it is a list, or of its keys
+    /// if it is a map. Values other than strings, lists and maps have at least the size 1.
     fn sizes(&mut self, id: ExprId) -> (SizeEstimate, SizeEstimate) {
         let bound = self.bound_of(id);
         let mut size = bound.size();

@@ -1,9 +1,9 @@
 //! Upper bounds of measured costs, and of the sizes of values.
 //!
-//! Differs from [`estimate`](crate::estimate), which like cel-go often has no size for a computed value or for its
-//! elements. Here, each value has a bound of its size and, if it is a list or map, of the sizes of its keys and
-//! elements. The bound of a computed value follows from the bounds of its operands. If there is no rule for a function,
-//! the size of its result is unknown, and costs that depend on it are unbounded.
+//! Like cel-go, the module [`estimate`](crate::estimate) often knows no size for a computed value or its elements.
+//! Here, each value has a size bound. Lists and maps also have size bounds for their keys and elements. The bound of a
+//! computed value follows from the bounds of its operands. If there is no rule for a function, the size of its result
+//! is unknown, and costs that depend on it are unbounded.
 //!
 //! # Sizes of elements
 //!
@@ -72,8 +72,9 @@ pub struct VariablePart {
 pub struct PartSizes {
     /// The size of the part.
     pub size: SizeEstimate,
-    /// The maximum total number of elements of this list or map and of other parts of the same object, which limits the
-    /// size of all its parts together. `None` if it is unknown.
+    /// The maximum number of elements of this list or map that fit into the object. Disjoint parts of one object share
+    /// this space: together, they have at most as many elements as the part with the greatest number. `None` if it is
+    /// unknown.
     pub shared: Option<u64>,
     /// The maximum JSON size in bytes. `None` if it is unknown.
     pub json: Option<u64>,
@@ -93,7 +94,7 @@ impl PartSizes {
 pub struct BoundOptions {
     /// True if a presence test, such as `has(a.b)`, is charged.
     pub presence_test_has_cost: bool,
-    /// True if a call of a function whose cost the platform defines costs 1. See
+    /// True if a call costs 1 when the platform defines the cost of the function. See
     /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
     pub ignores_platform_costs: bool,
 }
@@ -106,13 +107,12 @@ pub trait BoundVariables: Sync {
     /// Returns the index of the shape of the variables in [`VariablePart::sizes`].
     fn shape(&self) -> usize;
 
-    /// Returns the bound of `root.field` if the fields of the variable `root` are computed, as those of `variables`
-    /// are. The outer `Option` is `None` if the fields of `root` are not computed but parts of its value. The inner
-    /// `Option` is `None` if the bound is unknown.
+    /// Returns the bound of `root.field`. The outer `Option` is `None` unless the fields of the variable `root` are
+    /// computed, as the fields of `variables` are. The inner `Option` is `None` if the bound is unknown.
     fn field(&self, root: &str, field: &str) -> Option<Option<Bound>>;
 
-    /// Returns true if the parts of a string, as after `split`, are assumed to be a single long part. If false, they are
-    /// assumed to be many short parts.
+    /// Returns true if a string is assumed to be split into a single long part. If false, it is assumed to be split
+    /// into many short parts.
     fn has_single_parts(&self) -> bool {
         false
     }
@@ -180,8 +180,8 @@ struct Bounder<'a> {
 struct Local {
     name: Arc<str>,
     bound: Bound,
-    /// The number of iterations of the comprehension if the variable has a different value in each of them: the keys of
-    /// a map or the indices of a list.
+    /// The number of iterations if the variable has a different value in each of them. This is the case for the keys of
+    /// a map and the indices of a list. `None` for other variables.
     n_distinct: Option<u64>,
 }
 

@@ -37,8 +37,8 @@ struct Elements {
     value: Bound,
     /// The size of the largest single element. `None` if one element may be as large as all elements together.
     greatest: Option<u64>,
-    /// The parts of variables, lists or maps, that contain the source elements. Each element is computed from a source
-    /// element, and at most one element is computed from each source element. Empty if the sources are unknown.
+    /// The lists and maps within variables from whose elements the elements of this value are computed. At most one
+    /// element is computed from each source element. Empty if the sources are unknown.
     sources: Arc<[PathId]>,
 }
 
@@ -226,13 +226,13 @@ impl Bounder<'_> {
         self.paths.path(Some(path))
     }
 
-    /// Returns true for a list and false for a map. `None` for another value.
+    /// Returns true for a list and false for a map. `None` for other values.
     fn is_list(&self, path: PathId) -> Option<bool> {
         self.parts.get(path)?.part.is_list
     }
 
-    /// Returns the bound of the values that `step` selects from the parts of variables. A field is a single value if
-    /// the part is a map.
+    /// Returns the bound of the values that `step` selects from the parts of variables. A field selection from a map,
+    /// as in `map.key`, selects a single value.
     fn step(&mut self, parts: &[PathId], step: &PathStep) -> Bound {
         let mut union = Bound::EMPTY;
         for part in parts {
@@ -324,8 +324,8 @@ impl Bounder<'_> {
         value.with_size(SizeEstimate::new(0, greatest))
     }
 
-    /// Returns the bound of a single value at one of the paths `parts`, which include all elements of lists and maps. A
-    /// single value may be as large as the object.
+    /// Returns the bound of a single value at one of the paths `parts`. These paths denote all elements of their lists
+    /// and maps. A single value may be as large as the object.
     fn single(&mut self, parts: &[PathId], size: SizeEstimate) -> Bound {
         let mut union = Bound::sized(SizeEstimate::new(0, size.max));
         for part in parts {

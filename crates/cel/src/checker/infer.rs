@@ -213,7 +213,8 @@ impl<'a> Checker<'a> {
         self.set_type(id, type_);
     }
 
-    /// Returns true if a variable of an enclosing comprehension hides the qualified names that start like `id`.
+    /// Returns true if a variable of an enclosing comprehension hides the qualified names that start with the
+    /// leftmost identifier of `id`.
     fn starts_with_local(&self, id: ExprId) -> bool {
         self.locals_hide_qualified_names
             && self
@@ -399,7 +400,7 @@ impl<'a> Checker<'a> {
 
     fn check_struct(&mut self, id: ExprId, type_name: &str, fields: &[StructField]) {
         let name = type_name.strip_prefix('.').unwrap_or(type_name);
-        // Variables hide no type names. Before cel-go 0.27, a variable with the same name caused an error.
+        // Variables do not hide type names. Before cel-go 0.27, a variable with the same name caused an error.
         let ident = if self.locals_hide_qualified_names {
             self.env.lookup_type_name(name).map(Ident::TypeName)
         } else {

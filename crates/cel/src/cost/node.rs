@@ -15,10 +15,11 @@ pub struct AstNode<'a> {
     /// The expression. `None` for the elements of a list and for the keys of a map.
     pub(crate) expr: Option<&'a Expr>,
     pub(crate) computed_size: Option<SizeEstimate>,
-    /// The size for the cost functions of the standard library. Also set if only the type determines it.
+    /// The size that the cost functions of the standard library use. It is also set if only the type
+    /// determines it.
     pub(crate) size: Option<SizeEstimate>,
-    /// The size of the elements of a list or the keys of a map as computed from the expression. Lists, maps and
-    /// objects have their JSON size. Only set for [`bounds`](crate::bounds).
+    /// The size of the list elements or map keys, computed from the expression. If they are lists, maps or
+    /// objects, this is their JSON size. Set only for [`bounds`](crate::bounds).
     pub(crate) items_size: Option<SizeEstimate>,
 }
 

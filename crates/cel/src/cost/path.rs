@@ -63,8 +63,8 @@ pub(crate) struct Paths {
 impl Paths {
     /// Appends `step` to the path `before`.
     ///
-    /// If `before` is `None`, the new path has a single step. An example is the range of a comprehension: it may have
-    /// no path, but its elements do.
+    /// If `before` is `None`, the new path has a single step. For example, the elements of a list may have a path
+    /// although the list itself has none.
     pub(crate) fn add(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
         self.steps.push((before, step));
         self.steps.len().saturating_sub(1)

@@ -80,7 +80,7 @@ impl RuntimeCost {
 pub enum CostScope {
     /// Calls that the checker resolved to only this overload (`OverloadCostTracker`).
     Overload,
-    /// These calls, and calls of the function that the checker did not resolve to a single overload
+    /// The calls of `Overload`, and calls of the function that the checker did not resolve to a single overload
     /// (`ActualCostEstimator`).
     Function,
 }

@@ -130,8 +130,8 @@ impl Coster<'_> {
         self.size(id).unwrap_or(SizeEstimate::UNKNOWN)
     }
 
-    /// Returns the size of `id` from the first of these sources that knows it: the computed size, the literal, the
-    /// estimator, the type, the container over which a comprehension variable iterates.
+    /// Returns the size of `id` from the first source that knows it. The order is: the computed size, the literal,
+    /// the estimator, the type, and the container over which a comprehension variable iterates.
     ///
     /// Source: cel-go `checker/cost.go`, `computeSize`.
     pub(super) fn size(&self, id: ExprId) -> Option<SizeEstimate> {
@@ -158,7 +158,7 @@ impl Coster<'_> {
             .or_else(|| self.local_of(id)?.size)
     }
 
-    /// Returns the size of `id` without the estimator and the type.
+    /// Returns the size of `id` if it is known without the estimator and the type.
     fn derived_size(&self, id: ExprId) -> Option<SizeEstimate> {
         let size = self.facts(id).size;
         size.or_else(|| literal_size(self.ast.expr(id)))

@@ -321,7 +321,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Returns true if the comprehension only binds a name, and the API server's version estimates it as such.
+    /// Returns true if the comprehension only binds a name, and the targeted version estimates it as a binding.
     fn is_bind(&self, fold: &Comprehension) -> bool {
         self.behavior.estimates_local_sizes
             && self.ast.is_bind(fold)

@@ -1,4 +1,4 @@
-//! Tests of the estimator that need their own `SizeEstimator`. `tests/cases/cost` has the other tests.
+//! Tests of the estimator that need their own `SizeEstimator`. `tests/cases/cost` contains the other tests.
 
 use std::sync::Arc;
 

@@ -43,8 +43,8 @@ fn n_charged_until(n_found: usize, error: &EvalError) -> usize {
 impl<'p> Machine<'p> {
     /// Evaluates an attribute.
     ///
-    /// A path of constant keys is traversed without recording its steps in the cost tracker. No other step searches
-    /// for them. Other attributes are evaluated step by step.
+    /// A path of constant keys is traversed without recording its steps in the cost tracker, because no other step
+    /// searches for them. Other attributes are evaluated step by step.
     ///
     /// The result is constructed in place. Moving the result would take a quarter of the evaluation time.
     #[inline]
@@ -91,9 +91,8 @@ impl<'p> Machine<'p> {
             return;
         }
         // Upstream drops the last step with the id of the attribute, which is also the id of the last key. If the
-        // traversal reached the last key, upstream drops the step of this key. This function does not record such a
-        // step and has nothing to drop. Otherwise, an earlier iteration of a comprehension may have recorded a step
-        // with this id.
+        // traversal reached the last key, the dropped step is that of this key, which is not recorded here.
+        // Otherwise, the dropped step may be left over from an earlier iteration of a comprehension.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
         if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());

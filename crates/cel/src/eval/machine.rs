@@ -336,8 +336,8 @@ impl<'p> Machine<'p> {
         if self.is_beyond_limit(call, args) {
             let not_called = Err(EvalError::no_such_overload());
             self.account(node, &call.args, args, call.cost, &not_called)?;
-            // `account` returned no error, so an argument was not evaluated. Such a call is free and stays within the
-            // limit.
+            // The call exceeds the limit, but `account` returned no error. An argument was therefore not evaluated,
+            // which makes the call free.
             return apply(self.budget, node, call, args);
         }
         let result = match apply(self.budget, node, call, args) {
@@ -603,15 +603,15 @@ fn failed_pair(
     ([left, right], Err(error))
 }
 
-/// Length in bytes of a string or byte sequence. For longer arguments, the memory of a call is checked in advance.
+/// Length in bytes. If an argument is longer, the memory of a call is checked in advance.
 const LONG: usize = 64 << 10;
 
 /// Upper bound of the temporary memory of a function, in bytes per byte of its arguments. Functions need it to
 /// convert strings to upper case, to escape them, and to quote them in errors.
 const WORKING_COPIES: usize = 4;
 
-/// Checks that there is enough memory for a call with long arguments. A function that may need more memory makes its
-/// own check.
+/// Checks that there is enough memory for a call with long arguments. A function that may need more memory performs
+/// its own check.
 #[inline]
 fn reserve_for(budget: &EvalBudget, args: &[Value]) -> Result<(), EvalError> {
     let mut n_bytes = 0_usize;

@@ -116,7 +116,8 @@ impl Native {
         }
     }
 
-    /// Returns the conversion error for most source types. `from` is the source type in the notation of the error.
+    /// Returns the error for an unsupported conversion. Some source types have a different error. `from` is the
+    /// source type as shown in the message.
     fn no_conversion(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "type conversion error from {from} to '{}'",
@@ -124,7 +125,8 @@ impl Native {
         ))
     }
 
-    /// Returns the conversion error for integer source types.
+    /// Returns the error for an unsupported conversion of an integer. `from` is the source type as shown in the
+    /// message.
     fn unsupported(self, from: &str) -> EvalError {
         EvalError::new(format!(
             "unsupported type conversion from '{from}' to {}",

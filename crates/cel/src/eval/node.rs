@@ -178,7 +178,7 @@ pub(super) enum Shape {
 #[derive(Debug)]
 pub(super) enum Root {
     Variable(u32, Arc<str>),
-    /// A variable with the same name as a variable of an enclosing comprehension.
+    /// A variable that a comprehension variable of the same name hides.
     Hidden(u32, Arc<str>),
     Local(u32, Local),
     Relative(u32, Node),

@@ -15,7 +15,7 @@ use crate::value::{EvalBudget, EvalError, Key, Value, double_to_int, double_to_u
 fn value_of(node: &Node) -> Option<Result<Value, EvalError>> {
     let bindings = Bindings::default();
     let budget = EvalBudget::default();
-    // Constant nodes contain no selections.
+    // These settings affect only selections, and constant nodes contain none.
     let settings = Settings {
         presence_test_has_cost: true,
         optionals_hold_cel_values: true,

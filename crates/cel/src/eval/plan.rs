@@ -314,7 +314,8 @@ impl<'a> Planner<'a> {
             };
         let mut planned = Vec::with_capacity(args.len().saturating_add(1));
         for arg in target.iter().chain(args) {
-            // Variables of comprehensions do not exist in an index of a variable that they hide.
+            // If a variable of a comprehension hides the indexed variable, variables of comprehensions are not visible
+            // in the index.
             let is_index = matches!(&*function, "_[_]" | "_[?_]");
             let is_outside = is_index && planned.last().is_some_and(Node::has_hidden_root);
             let scopes = is_outside.then(|| std::mem::take(&mut self.scopes));

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
-/// Usable part of a thread's own stack, in bytes: a fourth of the default size.
+/// Usable part of a thread's own stack, in bytes: a quarter of the default size.
 const SHALLOW_BYTES: usize = 512 * 1024;
 
 /// Usable part of a large stack, in bytes. Unlimited, because no larger stack exists.

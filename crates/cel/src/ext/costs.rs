@@ -104,13 +104,13 @@ pub const SORTED_BY_TEXTS: Costs = Costs::new(
     RuntimeCost::By(|args, _, _| compared_with_itself(args.get(1))),
 );
 
-/// Costs of comparing each element of one list with each element of another.
+/// Costs of comparing each element of one list with each element of a second list.
 pub const SETS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| set_operation(call, sizes, 1.0)),
     RuntimeCost::ByArgs(|args| measured_sets(args, 1.0)),
 );
 
-/// Costs of comparing each element of one list with each element of another, in both directions.
+/// Costs of comparing each element of one list with each element of a second list, in both directions.
 pub const SETS_BOTH_WAYS: Costs = Costs::new(
     StaticCost::Of(|call, sizes| set_operation(call, sizes, 2.0)),
     RuntimeCost::ByArgs(|args| measured_sets(args, 2.0)),

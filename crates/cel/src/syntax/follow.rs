@@ -34,8 +34,8 @@ impl Follow {
         expect: TokenSet::NONE,
     };
 
-    /// Returns the follow sets of a called rule. `self` has the follow sets of the calling rule. `next` contains the
-    /// tokens that may directly follow the call within the calling rule.
+    /// Returns the follow sets of a called rule. `self` contains the follow sets of the calling rule. `next` contains
+    /// the tokens that may directly follow the call within the calling rule.
     pub(super) const fn then(self, next: TokenSet, rest: Rest) -> Self {
         let expect = match rest {
             Rest::Nullable => next.union(self.expect),

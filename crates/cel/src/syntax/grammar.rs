@@ -360,7 +360,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the dot and the field name of a selection from `operand`. Returns the selection, and always false: the
+    /// Parses the dot and the field name of a selection from `operand`. Returns the selection, and false because the
     /// enclosing rule can continue.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let token = self.take();

@@ -1,7 +1,7 @@
 //! The parser: converts a source string into an [`Ast`].
 //!
 //! This is a hand-written parser of cel-go's grammar. Locations, limits and error recovery are cel-go's, because they
-//! affect the reported errors. `docs/adr` has the rationale. The parser always returns a tree or diagnostics. Its
+//! affect the reported errors. `docs/adr` states the rationale. The parser always returns a tree or diagnostics. Its
 //! time and stack usage are linear in the length of the source.
 //!
 //! Source: cel-go `parser/parser.go`, `parser/gen/CEL.g4`.
@@ -33,8 +33,7 @@ use super::version::{Behavior, Release};
 /// Source: cel-go `parser/parser.go`, `NewParser`, `expressionSizeCodePointLimit`.
 pub const MAX_CODE_POINTS: u32 = 100_000;
 
-/// Maximum number of concurrent activations of a grammar rule, and maximum nesting depth of operators and
-/// selections.
+/// Maximum recursion depth of a grammar rule, and maximum nesting depth of operators and selections.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `maxRecursionDepth`.
 pub const MAX_RECURSION_DEPTH: u32 = 250;
@@ -105,7 +104,7 @@ pub struct GrammarErrors {
     pub is_complete: bool,
 }
 
-/// Returns the diagnostics of [`parse`], with syntax errors replaced by those of `grammar`.
+/// Returns the diagnostics of [`parse`], with the syntax errors of `grammar` in place of its own.
 ///
 /// `grammar` receives the source and its tokens. `grammar` is not called if the source is too long or too complex.
 #[must_use]
@@ -232,7 +231,7 @@ impl ParseResult {
         }
     }
 
-    /// Replaces the syntax errors by those of another parser. Discards the tree and the semantic
+    /// Replaces the syntax errors with those of another parser. Discards the tree and the semantic
     /// errors if that parser did not reach the end of the source.
     fn replace_syntax_errors(&mut self, parsed: GrammarErrors) {
         self.syntax.clear();

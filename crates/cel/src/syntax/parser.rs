@@ -1,7 +1,7 @@
 //! Parser state and error recovery.
 //!
-//! Errors are recovered from as in cel-go's generated parser, because the recovery determines which errors follow,
-//! their locations, and which limits are exceeded. An extraneous token is dropped, and a missing token is treated as
+//! The parser recovers from errors as cel-go's generated parser does, because the recovery determines later errors,
+//! their locations, and the limits that are exceeded. An extraneous token is dropped, and a missing token is treated as
 //! present. Otherwise the rule fails, and tokens are skipped until one is in the follow set.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`); cel-go
@@ -49,7 +49,7 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// The message if the expressions of a policy together exceed the limit.
+/// The message if all expressions of a policy together exceed the limit.
 const TOO_LARGE_POLICY: &str =
     "the expressions together are too large to check; use fewer or smaller expressions";
 
@@ -65,7 +65,7 @@ pub(super) struct Parsed {
 
 pub(super) type Rule<T = Parsed> = Result<T, Abort>;
 
-/// Rules whose concurrent activations are counted. Other rules never have more concurrent activations.
+/// Rules whose recursion depth is counted. The depth of other rules is never greater.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Counted {
     Expr,
@@ -230,7 +230,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Counts a concurrent activation of `rule`. Fails if a limit is exceeded.
+    /// Increments the recursion depth of `rule`. Fails if a limit is exceeded.
     pub(super) fn enter(&mut self, rule: Counted) -> Rule<()> {
         if self.builder.len() > self.max_nodes {
             return Err(self.too_large());

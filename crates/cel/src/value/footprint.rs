@@ -1,7 +1,8 @@
 //! Memory used by a single value, for [`EvalBudget`](super::EvalBudget).
 //!
 //! Only a value with a single reference is counted. Such a value was just created, so its memory is counted once. The
-//! memory of elements is not counted again: a list that contains a large value twice uses the memory of two elements.
+//! memory of elements is not counted again: a list that contains a large value twice adds only the memory of two
+//! references.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Deserializes JSON to values.
+//! Deserializes JSON into values.
 //!
 //! Numbers without a fraction become `int` if they fit into an `int`, and all other numbers become `double`.
 //!

@@ -103,8 +103,8 @@ enum Origin {
     #[default]
     Language,
     Json,
-    /// A concatenation that was copied because it is short. Concatenated lists have a different Go type, and are
-    /// compared differently.
+    /// A concatenation that was copied because it is short. Upstream gives concatenated lists their own Go type and
+    /// their own comparison.
     Concatenation,
 }
 
@@ -241,7 +241,7 @@ impl List {
         }
     }
 
-    /// Creates a concatenation that was copied into one list.
+    /// Creates a short concatenation whose elements were copied into one list.
     fn copied(elements: Vec<Value>) -> Self {
         Self(Repr::Flat(Arc::new(Elements(
             elements,

@@ -174,7 +174,7 @@ impl Value {
         Self::Optional(Optional(None))
     }
 
-    /// Downcasts an opaque value to its implementing type `T`. `None` if it has another type.
+    /// Downcasts an opaque value to its implementing type `T`. `None` if it has a different type.
     #[must_use]
     pub fn downcast<T: Opaque>(&self) -> Option<&T> {
         match self {
@@ -293,8 +293,8 @@ impl Value {
             .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
     }
 
-    /// Returns true if the value matches `type_`, as signatures are checked at run time. In a list or map, only the
-    /// first element or entry is checked.
+    /// Returns true if the value matches `type_` by the rules for checking signatures at run time. In a list or map,
+    /// only the first element or entry is checked.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.IsAssignableRuntimeType`.
     #[must_use]

@@ -81,7 +81,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Returns an error if the two values cannot be compared. Most types of the API server return `no such overload`
-    /// for a value of another type.
+    /// for a value of a different type.
     fn equals(&self, other: &Value) -> Result<bool, EvalError>;
 
     /// Returns true if `other` is equal to this value, like [`Opaque::equals`]. Comparisons of contained values are

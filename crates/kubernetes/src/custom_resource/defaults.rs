@@ -109,7 +109,7 @@ fn faults(
         return errors;
     }
     let empty = Map::new();
-    // Upstream removes no formats from the schemas of defaults.
+    // Upstream does not strip unsupported formats from the schemas of defaults.
     let behavior = Behavior {
         formats_depend_on_type: true,
         ..version.behavior()
@@ -125,7 +125,7 @@ fn faults(
         return errors;
     };
     if rules.has_rules() {
-        // Upstream first validates the default as an update that changes nothing. Without errors, upstream then
+        // Upstream first validates the default as an update that changes nothing. If there are no errors, upstream then
         // validates the default as a new object.
         let mut rule_errors = rules.validate_unchanged(default).errors;
         if rule_errors.is_empty() {
@@ -147,7 +147,7 @@ fn child(mut error: FieldError) -> FieldError {
     error
 }
 
-/// Appends the relative path `field` to `path`. `<nil>` is the value at `path` itself.
+/// Appends the relative path `field` to `path`. `<nil>` denotes the value at `path` itself.
 fn below(path: &str, field: &str) -> String {
     match field {
         "<nil>" => path.to_owned(),

@@ -131,7 +131,7 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     }
 }
 
-/// Returns the same string for equal elements of a set. Inside of lists and objects, numbers are equal if Go's JSON
+/// Returns the same string for equal elements of a set. Inside lists and objects, numbers are equal if Go's JSON
 /// encoder formats them identically.
 fn set_identity(item: &Json) -> String {
     match item {

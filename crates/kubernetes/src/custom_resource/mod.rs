@@ -268,7 +268,7 @@ impl Validator {
     /// are not pruned.
     ///
     /// # Errors
-    /// Returns an error if the value is no object, if it is too deep, or if the rules exceed their budget.
+    /// Returns an error if the value is not an object, if it is too deep, or if the rules exceed their budget.
     pub fn validate_mutated(&self, object: &Json, namespace: &str) -> Result<Verdict, Error> {
         check_form(object)?;
         let mut object = self.created(object.clone());
@@ -532,7 +532,7 @@ impl Validator {
     }
 }
 
-/// Returns an error if `object` is no JSON object or is too deep.
+/// Returns an error if `object` is not a JSON object or is too deep.
 fn check_form(object: &Json) -> Result<(), Error> {
     if !is_shallower(object, MAX_JSON_DEPTH) {
         return Err(Error::Undecodable(format!(

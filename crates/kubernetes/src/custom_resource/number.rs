@@ -108,7 +108,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
             #[expect(clippy::float_cmp, reason = "as in upstream")]
             (data, Go::Double(value)) => data.double() == value,
         },
-        // Go converts an integer to a string with the character of that code point.
+        // Go converts an integer to the string that consists of the code point with this number.
         (Json::Number(data), Json::String(value)) => data.as_i64().is_some_and(|data| {
             let c = u32::try_from(data).ok().and_then(char::from_u32);
             let mut chars = value.chars();

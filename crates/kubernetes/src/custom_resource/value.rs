@@ -52,7 +52,7 @@ impl Place<'_> {
     }
 }
 
-/// The maximum work for one object. One unit is about one byte of a string. Each validated value costs another
+/// The maximum work for one object. One unit is about one byte of a string. Each validated value costs an additional
 /// [`VISIT`] units.
 const MAX_WORK: u64 = 200_000_000;
 
@@ -118,7 +118,8 @@ impl Walk {
         outcome
     }
 
-    /// Validates `data` against `schema`. `before` contains the old value, if the update could be correlated.
+    /// Validates `data` against `schema`. `before` contains the old value, if the value can be correlated with the old
+    /// object.
     pub(super) fn value(
         &mut self,
         schema: &Schema,

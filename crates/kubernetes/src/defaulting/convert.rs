@@ -47,7 +47,8 @@ pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
         return Err(unknown());
     };
     if super::has(to) {
-        // The kinds with conversions contain no metadata that depends on the version.
+        // The convertible kinds contain no nested metadata, so their encoding does not depend on the Kubernetes
+        // version.
         super::round_trip(to, &converted, &KubernetesVersion::NEWEST.behavior())
     } else {
         Err(unknown())

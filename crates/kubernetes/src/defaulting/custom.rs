@@ -73,7 +73,7 @@ fn default_of(schema: &Value) -> Option<&Value> {
     schema.get("default").filter(|value| !value.is_null())
 }
 
-/// Decodes `additionalProperties` in the form of [`Fields::additional`].
+/// Decodes `additionalProperties` into the form of [`Fields::additional`].
 #[expect(
     clippy::option_option,
     reason = "additional properties are forbidden, unrestricted, or restricted by a schema"

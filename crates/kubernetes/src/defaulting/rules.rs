@@ -11,7 +11,7 @@ use super::table::{Action, Dep, Form, KindTable, Open, Rule, Shape, Step, Table,
 use super::typed::{read, zero};
 use crate::library::quantity::Quantity;
 
-/// Fields with image names. Rules only distinguish images by whether the tag is `latest`.
+/// Fields with image names. Rules distinguish images only by whether the tag is `latest`.
 const IMAGES: [&str; 2] = ["image", "reference"];
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
@@ -35,7 +35,7 @@ pub(super) fn apply(
         struct_: kind.root,
         before: before.as_object().unwrap_or(&*NOTHING),
     };
-    // Other rules may copy values into a field to round, so rounding rules come last.
+    // Rounding rules come last, because other rules may copy values into the fields that are rounded.
     let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
     let (last, first): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_last);
     for wanted in [first, last] {
@@ -384,7 +384,7 @@ fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) 
     }
 }
 
-/// Replaces each placeholder `{"$": n}` in a template by the value at index `n`.
+/// Replaces each placeholder `{"$": n}` in a template with the value at index `n`.
 fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
     match template {
         Value::Object(fields) => {

@@ -1,4 +1,5 @@
-//! Adapts objects to a Kubernetes version. The table of defaults has only the Go types and defaults of one version.
+//! Adapts objects to a Kubernetes version. The table of defaults contains the Go types and defaults of one version
+//! only.
 
 use std::sync::LazyLock;
 
@@ -21,7 +22,7 @@ struct VersionedDefault {
     condition: Option<(&'static str, &'static str)>,
 }
 
-/// The defaults of 1.37 that the table does not have. Features that are enabled by default since 1.37 set them.
+/// The defaults of 1.37 that the table lacks. Features that are enabled by default since 1.37 set them.
 ///
 /// Source: kubernetes 1.37 `pkg/features/kube_features.go`, `MaxUnavailableStatefulSet`, `VolumeLimitScaling`;
 /// `pkg/apis/apps/v1/defaults.go`, `SetDefaults_StatefulSet`; `pkg/apis/storage/v1/defaults.go`, `SetDefaults_CSIDriver`;
@@ -71,11 +72,11 @@ fn newer_table_version(version: KubernetesVersion) -> Option<KubernetesVersion> 
 
 /// Changes a prepared object of a built-in kind to the object that an API server of `version` would produce.
 ///
-/// Removes the fields that `version` does not have, but that the version of the table has. An API server drops these
-/// fields when it decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing
-/// creation times to null, for example those of Pod templates. Since 1.37, sets the defaults that the table does not
-/// have. `given` is the object of the request: `object` may lack the fields with such defaults, because the version of
-/// the table does not know them.
+/// Removes the fields that the version of the table has, but `version` lacks. An API server drops these fields when it
+/// decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing creation times
+/// to null, for example those of Pod templates. Since 1.37, sets the defaults that the table lacks. `given` is the
+/// object of the request. It is needed because `object` may lack the fields with such defaults: an API server of the
+/// table's version drops them.
 pub fn adapt_to_version(
     version: KubernetesVersion,
     gvk: &Gvk,

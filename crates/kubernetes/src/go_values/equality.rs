@@ -7,7 +7,8 @@ use crate::defaulting::table::{Shape, Table, Type};
 use crate::library::quantity::Quantity;
 use cel::value::{EvalError, List, Map, Value};
 
-/// Returns the error of comparing a Go value with a value of another type. If `other` is an error, returns this error.
+/// Returns the error of comparing a Go value with a value of a different type. If `other` is an error, returns this
+/// error.
 ///
 /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
 pub(super) fn no_such_overload(other: &Value) -> EvalError {

@@ -24,7 +24,8 @@ use self::map::{GoMap, GoStruct, StructType};
 use crate::defaulting::table::{Go, Shape, Table};
 use crate::schema::Gvk;
 
-/// Converts an object in the form that policies see to its Go type. `None` if the Go type of the kind is unknown.
+/// Converts an object to its Go type. The object must have the form that policies see. `None` if the Go type of the
+/// kind is unknown.
 ///
 /// A field that the Go type lacks remains a plain value.
 #[must_use]

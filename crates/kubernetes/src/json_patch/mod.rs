@@ -4,7 +4,7 @@
 //!
 //! - A negative index counts from the end.
 //! - `replace` adds a missing field.
-//! - `test` treats a `null` that a patch has set as an empty object.
+//! - `test` compares a `null` that a patch has set like an empty object.
 //! - Some patches cause a panic in the API server ([`PatchError::Panic`]).
 //!
 //! ```

@@ -52,7 +52,8 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
         else {
             return None;
         };
-        // Another release may have another row for the same overload, with other costs or another implementation.
+        // A different release may have a different row for the same overload, with different costs or a different
+        // implementation.
         let rows = || overloads.iter().flat_map(|row| rows_with_id_of(row));
         if rows().any(|row| version.has(&row.source.available)) {
             return None;

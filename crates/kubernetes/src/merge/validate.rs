@@ -46,7 +46,7 @@ impl Texts {
         (!self.reasons.is_empty()).then_some(self.reasons)
     }
 
-    /// Combines all messages to one error like upstream.
+    /// Combines all messages into one error like upstream.
     ///
     /// Source: structured-merge-diff `typed/helpers.go`, `ValidationErrors.Error`.
     pub(super) fn into_result(self) -> Result<(), Invalid> {

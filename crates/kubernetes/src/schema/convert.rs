@@ -25,10 +25,10 @@ pub(super) struct Converter<'a, 'i> {
     /// The behavior of the API server, for the types of validation rules. `None` for other types, whose sizes the API
     /// server does not use.
     rules: Option<Behavior>,
-    /// The types of references that were converted without another reference of their cycle on the path.
+    /// The types of references that were converted while no other reference of the same cycle was on the path.
     free: HashMap<RefId, ConversionResult>,
-    /// The types of references that were converted with other references of their cycle on the path. The key consists
-    /// of the reference and these other references, in sorted order.
+    /// The types of references that were converted while other references of the same cycle were on the path. The key
+    /// consists of the reference and these other references, in sorted order.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
     /// The current cycle, and the remaining number of schemas that may be converted for this cycle.
     cycle_left: (Option<u32>, u32),
@@ -41,7 +41,7 @@ pub(super) struct Converter<'a, 'i> {
 /// Source: apimachinery `pkg/util/validation/validation.go`, `DNS1123SubdomainMaxLength`.
 const MAX_NAME_LENGTH: i64 = 253;
 
-/// The end of the name of the schema for quantities.
+/// The suffix of the name of the quantity schema.
 const QUANTITY: &str = ".api.resource.Quantity";
 
 /// The position of a schema in a document.
@@ -59,7 +59,7 @@ enum Place {
 struct Path {
     /// The references on the path, root first.
     refs: Vec<RefId>,
-    /// The number of references on the path that have another reference of their cycle earlier on the path.
+    /// The number of references on the path for which a reference of the same cycle is earlier on the path.
     n_cyclic: usize,
     depth: u16,
 }
@@ -381,7 +381,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         Some((refs, schema))
     }
 
-    /// Replaces `kind`, `apiVersion` and `metadata` by the minimal fields of a resource with this schema.
+    /// Replaces `kind`, `apiVersion` and `metadata` with the minimal fields of a resource with this schema.
     fn add_object_meta(
         &mut self,
         properties: &mut Vec<(&'a str, Arc<DeclType>)>,

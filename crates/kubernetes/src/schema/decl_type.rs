@@ -228,7 +228,7 @@ impl DeclType {
         ))
     }
 
-    /// If several fields have the same name, the last field is used.
+    /// Creates an object type. If several fields have the same name, the last field is used.
     pub(super) fn object_of(
         name: Option<Arc<str>>,
         mut fields: Vec<DeclField>,
@@ -238,7 +238,7 @@ impl DeclType {
         fields.reverse();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         fields.dedup_by(|later, kept| later.name == kept.name);
-        // The fields of a type with a name are computed, not part of an object.
+        // The fields of a named type are computed. They are not part of an object, so they do not add to its size.
         let required = fields
             .iter()
             .filter(|field| name.is_none() && field.required && field.type_.is_exposed());

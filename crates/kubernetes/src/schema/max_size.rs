@@ -139,7 +139,7 @@ enum StepTarget<'a> {
 }
 
 impl StepTarget<'_> {
-    /// Returns true for a list, and false for a map. `None` for another value.
+    /// Returns true for a list, and false for a map. `None` for other values.
     fn is_list(self) -> Option<bool> {
         match self {
             Self::Type(type_) => match type_.kind {
@@ -170,8 +170,8 @@ impl StepTarget<'_> {
         }
     }
 
-    /// Returns true if `step` selects a field that the type does not have. An expression with such a step is evaluated
-    /// for another kind only, or fails.
+    /// Returns true if `step` selects a field that the type does not have. For objects of this type, an expression with
+    /// such a step fails or is not evaluated.
     fn lacks(self, step: &PathStep) -> bool {
         match (self, step) {
             (Self::Type(type_), PathStep::Field(name)) => {
@@ -235,7 +235,7 @@ struct PathTarget<'a> {
     end: PathEnd,
     /// The lists and maps that enclose the value, outermost first.
     enclosing: Vec<StepTarget<'a>>,
-    /// True if one of the values on the path is a list or map that another one encloses.
+    /// True if one of the values on the path is a list or map within another list or map.
     is_nested: bool,
     /// True if all steps of the path select parts of an object.
     is_part_of_object: bool,
@@ -244,11 +244,11 @@ struct PathTarget<'a> {
 /// The relation of the value at a path to the last value on the path that has a declared type.
 #[derive(Clone, Copy)]
 enum PathEnd {
-    /// It is the last value itself.
+    /// The value is this last value.
     Declared,
-    /// It is a field that the type of the last value does not have.
+    /// The value is a field that the type of the last value lacks.
     Missing,
-    /// It is a part of the last value, and has no declared type.
+    /// The value is a part of the last value without a declared type.
     Untyped,
 }
 

@@ -1,6 +1,6 @@
 //! References between the schemas of a document, and their cycles.
 //!
-//! Upstream replaces each reference by its target schema. Inside its own target, a reference is replaced by an object
+//! Upstream replaces each reference with its target schema. Inside its own target, a reference is replaced by an object
 //! without fields. The type of a schema in a cycle therefore depends on the references on the path. Schemas outside of
 //! cycles do not depend on the path and are converted only once.
 //!

@@ -1,7 +1,7 @@
 //! The CEL types for the CEL rules of a CRD, derived from its structural schema or from a nested schema.
 //!
 //! These types differ from the types of the published schema. `format: int-or-string` and references have no effect.
-//! The metadata of a resource only declares the names.
+//! The metadata of a resource declares only `name` and `generateName`.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/model/schemas.go` (`SchemaDeclType`).
 

@@ -91,8 +91,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Returns true if all keywords outside of `but` are unset. A keyword with Go's zero value counts as unset, unless
-    /// upstream distinguishes the two cases.
+    /// Returns true if all keywords except those in `but` are unset. A keyword with Go's zero value counts as unset,
+    /// unless upstream distinguishes the two cases.
     fn is_blank_but(self, but: &[&str]) -> bool {
         self.0.iter().all(|(key, value)| {
             but.contains(&key.as_str())

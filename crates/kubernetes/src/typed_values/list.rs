@@ -85,7 +85,7 @@ impl TypedList {
         Ok(ask(held.get_or_insert_default()))
     }
 
-    /// Combines the key fields of an element to a string, for a list of type `map`. Returns `None` if the element is
+    /// Combines the key fields of an element into a string, for a list of type `map`. Returns `None` if the element is
     /// not an object. Such an element equals no other element.
     ///
     /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMapList.toMapKey`.

@@ -171,8 +171,8 @@ fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, 
     by_rule.unwrap_or_else(|| own.equals_within(other, budget))
 }
 
-/// Returns the error of comparing or concatenating a list or map with another type. If `other` is an error value,
-/// returns this error.
+/// Returns the error of comparing or concatenating a list or map with a value of a different type. If `other` is an
+/// error value, returns this error.
 ///
 /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
 fn no_such_overload(other: &Value) -> EvalError {

@@ -1,4 +1,4 @@
-//! The Go values inside of CEL values, and their use as keys of Go maps.
+//! The Go values inside CEL values, and their use as keys of Go maps.
 
 use std::collections::HashSet;
 use std::sync::Arc;

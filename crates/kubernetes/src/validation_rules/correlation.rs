@@ -43,7 +43,7 @@ impl<'a> MapList<'a> {
     }
 }
 
-/// Combines the key fields of an element to a string. Returns `None` if a key field is absent or not a scalar.
+/// Combines the key fields of an element into a string. Returns `None` if a key field is absent or not a scalar.
 fn key_of(keys: &[String], element: &Json) -> Option<String> {
     let fields = element.as_object()?;
     let mut text = String::new();

@@ -38,8 +38,8 @@ use cel::value::go_quote;
 pub struct DefinitionError {
     /// The error as the API server reports it.
     pub error: FieldError,
-    /// The path of the field in the CRD as written. The path in `error` differs if all versions have the same schema.
-    /// The API server then reports `spec.validation`.
+    /// The path of the field in the CRD document. The path in `error` differs if all versions have the same schema,
+    /// because the API server then reports `spec.validation`.
     pub place: Vec<PathStep>,
     /// The cause of the error.
     pub cause: DefinitionCause,

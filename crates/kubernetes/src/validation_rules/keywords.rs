@@ -1,4 +1,4 @@
-//! Accessors for schema keywords, and a check for errors that the API server rejects.
+//! Accessors for schema keywords, and a check for schemas that the API server rejects.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
 //! (`ValidateCustomResourceDefinitionOpenAPISchema`, `specStandardValidatorV3.validate`,

@@ -157,7 +157,7 @@ impl InputConstraints {
         is_consistent(of_value).then_some(())
     }
 
-    /// Replaces the constraints on the value at `path`, and on nested values, by `constraint`. Returns `None` if
+    /// Replaces the constraints on the value at `path`, and on nested values, with `constraint`. Returns `None` if
     /// `constraint` contradicts a remaining constraint, or if there are too many paths.
     pub fn replace(&mut self, path: &FieldPath, constraint: Constraint) -> Option<()> {
         self.0.retain(|known, _| !known.starts_with(path));
@@ -179,8 +179,8 @@ fn set_text(of_value: &mut ValueConstraints, n: usize, text: String) -> Option<(
 }
 
 impl ValueConstraints {
-    /// Returns true if a number has the required minimum and maximum. True for other values, except for the text of a
-    /// number outside of them.
+    /// Returns true if `value` is a number within the required minimum and maximum, or is not a number. A string that
+    /// denotes a number counts as a number.
     #[must_use]
     pub fn is_in_range(&self, value: &Json) -> bool {
         let number = match value {

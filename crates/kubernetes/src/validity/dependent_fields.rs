@@ -175,7 +175,8 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
     complete_security(spec);
 }
 
-/// Removes the duration of a toleration whose effect does not permit it, and sets the operator that a value requires.
+/// Removes `tolerationSeconds` if the effect of the toleration does not permit it, and sets the operator that its
+/// `value` requires.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidateTolerations`).
 fn complete_toleration(toleration: &mut Map<String, Json>) {

@@ -279,7 +279,7 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
         if is_in(&INHERITED) {
             let mut inherited = names.get(..position.spec?)?.to_vec();
             inherited.extend_from_slice(names.get(start..)?);
-            // The fields of a list's items have no common source.
+            // If the path contains list elements, there is no single field to inherit from.
             if inherited.iter().any(|(name, _)| name.is_empty()) {
                 return None;
             }
@@ -308,9 +308,9 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
     })
 }
 
-/// Returns true if one of the structs that enclose the last field of a path is a pointer, so it may be absent. `names`
-/// has the fields of the path, each with true for a pointer. Elements of lists and maps have an empty name. They exist,
-/// so only structs within the last element count.
+/// Returns true if a struct that encloses the last field of a path is a pointer, and may therefore be absent. `names`
+/// contains the fields of the path, each with true for a pointer. Elements of lists and maps have an empty name. These
+/// elements exist, so only the structs after the last element are considered.
 fn has_pointer(names: &[(String, bool)]) -> bool {
     let parents = names.iter().rev().skip(1);
     let mut of_element = parents.take_while(|(name, _)| !name.is_empty());

@@ -3,7 +3,8 @@
 
 use super::path::{FieldPath, Segment};
 
-/// The enclosing field (empty for any field), the enumeration, and its values.
+/// The enclosing field, the field with the enumeration, and the allowed values. If the enclosing field is empty, any
+/// field matches.
 type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 
 /// The enumerations.

@@ -1,4 +1,4 @@
-//! Recognizes invalid objects of built-in kinds. The cause is a single value or a combination of few fields.
+//! Recognizes objects of built-in kinds that are invalid because of a single value or a combination of a few fields.
 
 use serde_json::{Map, Value as Json};
 
@@ -67,7 +67,7 @@ const NAMED_LISTS: [&str; 4] = [
     "volumes",
 ];
 
-/// Kinds whose names may differ from DNS names.
+/// Kinds whose object names need not be DNS names.
 const NON_DNS_NAMES: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
 /// Returns true if the elements of the list `name` must have unique names.

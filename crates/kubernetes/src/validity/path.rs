@@ -21,7 +21,8 @@ pub enum Root {
     Request,
     /// The variable `namespaceObject`.
     Namespace,
-    /// The variable `authorizer`. A path has the attributes of a check, and the name of a decision.
+    /// The variable `authorizer`. A path consists of the attributes of a check and of the decision:
+    /// `allowed` or `denied`.
     Authorizer,
 }
 

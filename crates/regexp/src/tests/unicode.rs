@@ -1,4 +1,5 @@
-//! Tests the sets and case variants of Unicode 15.0.0. Hashes compare them with Go's.
+//! Tests the sets and case variants of Unicode 15.0.0. Their hashes must equal the hashes of Go's
+//! tables.
 
 use super::{check_error, ranges};
 use crate::is_printable;

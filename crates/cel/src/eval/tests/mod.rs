@@ -1,7 +1,7 @@
 //! Tests of evaluation order, errors and costs.
 //!
 //! The expected values and costs are upstream's. A presence test costs one unit more than in the API server, as in
-//! cel-go without the API server's options. `parity eval` compares all functions with upstream.
+//! cel-go without the API server's options. The command `parity eval` compares all functions with upstream.
 
 mod libraries;
 mod messages;

@@ -342,7 +342,7 @@ fn double_of(value: &Value) -> Option<f64> {
     }
 }
 
-/// Formats any value. `in_use` is the memory required by the surrounding output.
+/// Formats any value. `in_use` is the memory in bytes that the surrounding output requires.
 ///
 /// Source: cel-go `ext/formatting.go`, `FormatString`.
 fn any_text(value: &Value, in_use: usize, budget: &EvalBudget) -> Result<String, EvalError> {
@@ -385,7 +385,7 @@ fn text_of(value: &Value) -> Result<String, EvalError> {
     }
 }
 
-/// Formats an element that contains no other values as a CEL literal.
+/// Formats an element as a CEL literal. The element must not contain other values.
 ///
 /// Source: cel-go `ext/formatting.go`, `clauseForType`, `quoteForCEL`.
 fn part_text(value: &Value) -> Result<String, EvalError> {

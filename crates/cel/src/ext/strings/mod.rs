@@ -58,7 +58,7 @@ pub const LAST_INDEX_OF_IN_RANGE: OverloadRow = OverloadRow {
 pub const LAST_INDEX_OF_FROM_IN_RANGE: OverloadRow =
     in_range(LAST_INDEX_OF_FROM, last_index_of_in_range);
 
-/// Returns the form of `row` before cel-go 0.22.
+/// Returns `row` with the implementation `function`, for releases before cel-go 0.22.
 const fn in_range(row: OverloadRow, function: fn(&EvalBudget, &[Value]) -> Result) -> OverloadRow {
     OverloadRow {
         source: SOURCE,
@@ -318,8 +318,8 @@ fn last_index_of_in_range(budget: &EvalBudget, args: &[Value]) -> Result {
     last_index_of(budget, args)
 }
 
-/// Returns an error if the offset is not an index of the string. `default` returns the offset in a string of a given
-/// length if there is no argument for it. An empty part is found at every offset.
+/// Returns an error if the offset is not an index of the string. If there is no offset argument, `default` computes
+/// the offset from the length of the string. An empty part is found at every offset.
 fn check_offset(args: &[Value], default: fn(i64) -> i64) -> std::result::Result<(), EvalError> {
     let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
     let n_chars = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);

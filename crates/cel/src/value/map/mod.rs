@@ -66,7 +66,7 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns true if maps that are equal to this map have equal entries.
+    /// Returns true if equality depends only on the entries, so that the map can be hashed by its entries.
     fn is_compared_by_entries(&self) -> bool {
         true
     }
@@ -325,7 +325,7 @@ impl Map {
         }
     }
 
-    /// Returns the field `name` of an object in memory. `None` if it is absent or the map has another
+    /// Returns the field `name` of an object in memory. `None` if it is absent, or if the map has a different
     /// representation.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {

@@ -11,7 +11,7 @@ const MAX_INT: f64 = 9_223_372_036_854_775_808.0;
 const MAX_UINT: f64 = 18_446_744_073_709_551_616.0;
 
 fn failing_equality() -> Value {
-    // Comparing this value with a value of another type is an error.
+    // Comparing this value with a value of a different type is an error.
     Value::opaque(Named("n"))
 }
 

@@ -67,7 +67,7 @@ pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let size = size_of(sizes, target);
     let cost = match target.items() {
         _ if target.is_text() => traversal_cost(size).plus(NOMINAL),
-        // Each byte of an untyped value may be a value of its own.
+        // Each byte of an untyped value may be a separate nested value.
         None => size.times_cost(NOMINAL).plus(NOMINAL),
         Some(items) if items.is_text() => {
             let of_each = NOMINAL.plus(traversal_cost(size_of(sizes, &items)));

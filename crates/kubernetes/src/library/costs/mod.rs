@@ -32,7 +32,8 @@ const fn per_function(estimate: StaticCost, actual: RuntimeCost) -> Costs {
 /// and URLs.
 pub(super) const NOMINAL: Costs = Costs::fixed(1).per_function();
 
-/// The constant cost of 1, only for the overload `cidr_ip`. The other overload of the function `ip` parses a string.
+/// The constant cost of 1, only for the overload `cidr_ip`. The other overload of the function `ip` has a different
+/// cost, because it parses a string.
 pub(super) const CIDR_IP: Costs = Costs::fixed(1);
 
 pub(super) const AUTHORIZER_CHECK: Costs = Costs::fixed(AUTHORIZER_CHECK_COST).per_function();

@@ -40,7 +40,7 @@ static LIBRARIES: &[&[OverloadRow]] = &[
     lists::ROWS,
     authz::ROWS,
     OPTIONAL_0,
-    // The API server does not restrict the version of the optional library, so the version of cel-go decides
+    // The API server does not restrict the version of the optional library, so the version of cel-go determines it
     // (k8s.io/apiserver `pkg/cel/environment/base.go`, `cel.OptionalTypes()`).
     &ext::optional::VERSION_2,
     quantity::ROWS,
@@ -177,7 +177,7 @@ impl ByRelease {
     }
 }
 
-/// Returns the rows of the same overload as `row`, of all releases.
+/// Returns the rows, in all releases, of the overload that `row` declares.
 pub(crate) fn rows_with_id_of(
     row: &'static OverloadRow,
 ) -> impl Iterator<Item = &'static OverloadRow> {

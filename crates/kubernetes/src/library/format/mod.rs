@@ -181,7 +181,8 @@ fn optional_list(messages: Vec<std::string::String>) -> Value {
     }
 }
 
-/// Validates like Kubernetes before 1.35, whose messages count bytes as characters.
+/// Validates like Kubernetes before 1.35, whose messages say "characters" although the limit is in
+/// bytes.
 ///
 /// Source: k8s.io/apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`.
 fn validate_characters(_: &EvalBudget, args: &[Value]) -> Result {

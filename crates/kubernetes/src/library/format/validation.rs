@@ -114,7 +114,7 @@ pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Replaces a trailing `-` and the character before it by `a`. The prefix of a generated name is validated in this
+/// Replaces a trailing `-` and the character before it with `a`. The prefix of a generated name is validated in this
 /// form.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validation/generic.go`, `maskTrailingDash`.

@@ -159,7 +159,7 @@ impl Opaque for ObjectValue {
         "*dynamic.ObjectVal"
     }
 
-    /// Converts the object to a map, as upstream does for Go code.
+    /// Converts the object to a map, like upstream's conversion to a native Go value.
     ///
     /// Source: `ObjectVal.Value`, `convertField`.
     fn through_native(&self, budget: &EvalBudget) -> Result<Option<Value>, EvalError> {

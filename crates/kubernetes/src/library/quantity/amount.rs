@@ -96,7 +96,7 @@ impl ScaledInt {
         }
     }
 
-    /// Returns the digits and the exponent of 1024 of the canonical form that has a binary suffix.
+    /// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBase1024Bytes`.
     pub(super) fn canonical_of_1024(self) -> Result<(String, i32), TooLong> {
@@ -129,7 +129,7 @@ pub(super) fn canonical(number: Decimal) -> (String, i32) {
     (number.with_zeros(n_zeros).unscaled_text(), exponent)
 }
 
-/// Returns the digits and the exponent of 1024 of the canonical form that has a binary suffix.
+/// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBase1024Bytes`.
 pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLong> {
@@ -171,7 +171,7 @@ fn rounded_up(value: i64, exponent: u32) -> (i64, bool) {
     (quotient + remainder.signum(), remainder == 0)
 }
 
-/// Divides `value` by `base` until there is a remainder. Returns the result and the number of divisions.
+/// Divides `value` by `base` as long as there is no remainder. Returns the result and the number of divisions.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/math.go`, `removeInt64Factors`.
 fn without_factors(mut value: i64, base: i64) -> (i64, i32) {

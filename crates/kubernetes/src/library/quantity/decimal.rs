@@ -213,7 +213,8 @@ impl Decimal {
         Ok(Self::from_parts(self.negative, digits, self.scale))
     }
 
-    /// Divides the unscaled value by ten until there is a remainder. Returns the result and the number of divisions.
+    /// Divides the unscaled value by ten as long as there is no remainder. Returns the result and the number of
+    /// divisions.
     pub(super) fn without_factors_of_10(mut self) -> (Self, i32) {
         let n_zeros = self
             .digits
@@ -225,7 +226,8 @@ impl Decimal {
         (self, i32::try_from(n_zeros).unwrap_or(i32::MAX))
     }
 
-    /// Divides the unscaled value by 1024 until there is a remainder. Returns the result and the number of divisions.
+    /// Divides the unscaled value by 1024 as long as there is no remainder. Returns the result and the number of
+    /// divisions.
     pub(super) fn without_factors_of_1024(mut self) -> (Self, i32) {
         let mut times = 0;
         while !self.digits.is_empty()

@@ -296,7 +296,7 @@ impl From<i64> for Quantity {
 }
 
 impl State {
-    /// Returns a copy that shares no number with this state.
+    /// Returns a copy that does not share its number with `self`.
     fn copied(self) -> Self {
         let amount = match &self.amount {
             Amount::Decimal(_) => Amount::from_decimal(self.amount.to_decimal()),

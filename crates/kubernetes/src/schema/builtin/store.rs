@@ -1,7 +1,7 @@
 //! The file with the schemas and resources of all supported Kubernetes versions.
 //!
-//! The file contains three tables. Each row has the set of versions that share it, so that a schema that several versions
-//! publish is stored once:
+//! The file contains three tables. Each row states the set of versions that share it, so that a schema that several
+//! versions publish is stored once:
 //!
 //! - kinds: group, version, kind, and the name of the kind's definition
 //! - resources: group, version, resource, group, version and kind of the request objects, and the scope

@@ -216,7 +216,8 @@ fn resources_are_served_in_their_versions() {
     }
 }
 
-/// A patch release has the schemas of its minor version. An unsupported version has those of the closest one.
+/// A patch release has the schemas of its minor version. An unsupported version has the schemas of the closest
+/// supported version.
 #[test]
 fn builtin_schemas_are_those_of_closest_minor_version() {
     let minor = |version: KubernetesVersion| {

@@ -319,7 +319,7 @@ fn root_without_complete_metadata_gets_minimal_metadata() {
     check(&bare, "metadata", "Test#.metadata");
     check(&bare, "apiVersion", "string");
 
-    // If one field of the metadata has another type, the whole metadata is replaced.
+    // If one field of the metadata has a different type, the whole metadata is replaced.
     let name = json!({"type": "string"});
     let partly = json!({"type": "object", "properties": {
         "kind": {"type": "integer"},

@@ -104,7 +104,7 @@ fn list_kind_has_type_with_items() {
         .unwrap();
     check(&list, "items.[].a", "int");
     check(&list, "items.[].metadata.labels", "map(string, string)");
-    // List metadata has no field `name`, so upstream replaces it by minimal metadata.
+    // List metadata has no field `name`, so upstream replaces it with minimal metadata.
     check(&list, "metadata.continue", "undefined");
     check(&list, "metadata.name", "string");
 }
