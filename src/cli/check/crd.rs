@@ -303,7 +303,7 @@ fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumpt
         return None;
     };
     let entry = entries.get(name)?;
-    // `example` has no effect.
+    // `example` has no effect, so renaming the key to it removes the default.
     let edit = crd.document.edit_key(&crd.source, &entry.key, "example")?;
     Some(Assumption {
         as_if: Some("there were no default"),
@@ -311,7 +311,7 @@ fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumpt
     })
 }
 
-/// Returns the path of a property if the error is about the fieldPath of a rule.
+/// If the error is about the fieldPath of a rule, returns the path of a property as an example of a valid fieldPath.
 fn valid_field_path(crd: &Object<Crd>, error: &DefinitionError) -> Option<String> {
     let [
         schema @ ..,

@@ -42,7 +42,7 @@ impl CrdCopies {
                 let is_equal = |(_, other): &(usize, &Object<Crd>)| {
                     other.value.definition() == crd.value.definition()
                 };
-                // An equal copy counts if it is in another file, because it may be the nearest.
+                // Equal copies in different files all count, because each of them may be the nearest.
                 let is_of_file =
                     |(_, other): &(usize, &Object<Crd>)| other.source.name == crd.source.name;
                 if !copies.iter().any(|it| is_equal(it) && is_of_file(it)) {

@@ -53,7 +53,7 @@ pub struct Known {
     pub(in crate::cli) object_cache: Arc<ObjectCache>,
     /// The types that expressions of mutations have used, shared between policies.
     types: Arc<KnownTypes>,
-    /// Ends the checks with these APIs.
+    /// Cancels the checks that use these APIs.
     pub(in crate::cli) cancellation: Cancellation,
 }
 

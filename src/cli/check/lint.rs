@@ -125,7 +125,7 @@ pub(super) fn check(
     }
 }
 
-/// Returns the help about an impossible group whose correction the rule lists already.
+/// Returns the help about an impossible group if its rule already lists the intended group.
 fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
     let hint = lint.fix.as_deref()?.strip_prefix("did you mean `")?;
     let meant = hint.strip_suffix("`?")?;

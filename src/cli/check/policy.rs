@@ -66,7 +66,7 @@ pub(super) struct PolicyAnalysis {
     /// The number of leading `errors` that the API server reports when the policy is created.
     pub(super) n_at_create: usize,
     pub(super) matches: Matches,
-    /// True if the rules of a webhook match reviews (such as `TokenReview`), which `matches` does not contain.
+    /// True if the rules of a webhook match reviews such as TokenReview. `matches` does not contain them.
     has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,
@@ -421,7 +421,7 @@ fn analyze(
 fn exclusions(policy: &Object<RequestPolicy>, known: &Known, findings: &mut Vec<Finding>) {
     for unserved in matching::unserved_exclusions(&policy.value, &known.mapper) {
         let Some(meant) = unserved.suggestion.as_ref().filter(|_| {
-            // The CRD of another resource may not be in the input.
+            // The CRD of any other resource might be missing from the input.
             unserved.is_misspelled || unserved.is_known
         }) else {
             continue;
@@ -563,7 +563,7 @@ fn scope_edit(
     document.edit_value(&policy.source, rule.get("scope")?, meant)
 }
 
-/// Replaces the name of a subresource with the similar name of another subresource of the resource.
+/// Replaces the name of an unserved subresource with a similar name of a subresource of the same resource.
 fn subresource_edit(
     policy: &Object<RequestPolicy>,
     item: &Node,

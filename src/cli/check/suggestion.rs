@@ -20,8 +20,7 @@ use crate::version::KubernetesVersion;
 /// Maximum number of undeclared fields of a policy for which similar names are suggested.
 const MAX_FIELDS: u32 = 200;
 
-/// Searches for names that are similar to undeclared fields. The field is the number of searches that are still
-/// allowed.
+/// Searches for names that are similar to undeclared fields. Contains the number of searches that are still allowed.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 
@@ -122,7 +121,7 @@ impl Suggestions {
                 let near = near.or_else(|| nearest_of(name, names.iter().copied()));
                 near.map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
-            // The variables of the policy.
+            // The candidates are the variables of the policy.
             Candidates::Elsewhere => {
                 let variables = policy.variables.iter();
                 let names = variables.map(|variable| variable.name.as_str());
@@ -180,7 +179,7 @@ pub(super) const NAMES: [&str; 7] = [
 /// Returns the predefined variable that is similar to an undeclared name. `None` if no variable is similar, or several
 /// are.
 pub(super) fn only_reference(name: &str) -> Option<&'static str> {
-    // The opposite of `newObject` is `oldObject`.
+    // `newObject` is similar to `oldObject`, but has the opposite meaning.
     if NAMES.contains(&name) || name.starts_with("new") {
         return None;
     }
@@ -504,8 +503,8 @@ fn field_of_object(fields: &dyn FieldTypes, name: &str) -> Option<String> {
     (!matches!(nested, Type::Struct(_))).then(|| format!("{object}.{field}"))
 }
 
-/// Returns the owner of the other securityContext, which has the field `name`, if `fields` are those of a Pod's or a
-/// container's securityContext.
+/// If `fields` belong to the securityContext of a Pod or container, and only the other one's securityContext has the
+/// field `name`, returns that owner.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `PodSecurityContext`, `SecurityContext`.
 fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static str> {
@@ -531,7 +530,7 @@ fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static
     (has("privileged") && OF_POD.contains(&name)).then_some("the Pod")
 }
 
-/// Returns the paths of a field with the least nesting.
+/// Returns the least nested paths of the field `name`.
 fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Vec<String> {
     let Some(depth) = depth.checked_sub(1) else {
         return Vec::new();
@@ -544,7 +543,7 @@ fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Vec<String> 
                 _ => None,
             })
     };
-    // The type of `metadata` may allow any field.
+    // Only declared names count, because the type of `metadata` may allow any field.
     let here = parts().filter(|(_, fields)| fields.field_names().contains(&name));
     let here: Vec<String> = here.map(|(part, _)| format!("{part}.{name}")).collect();
     if !here.is_empty() {

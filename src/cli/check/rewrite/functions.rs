@@ -135,7 +135,8 @@ fn contains(
     )))
 }
 
-/// Proposes the map itself for a list of its keys, whose items a macro, `in` and `size()` use.
+/// Proposes the map itself for a list of its keys if a macro, `in` or `size()` uses the list. Otherwise, proposes
+/// `m.map(k, k)`.
 pub(super) fn keys(
     source: &TokenText<'_>,
     map: &Range<usize>,

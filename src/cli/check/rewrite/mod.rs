@@ -528,7 +528,8 @@ fn in_string(
         return Some(Proposal::edit(source.bytes(right)?, map.to_owned()));
     }
     let Some(content) = string_content(source, right) else {
-        // A constant is probably a substring of a field. Params may contain a list of values as one string.
+        // A constant is probably a substring of a field. Params are excluded, because they may contain a list of values
+        // as one string.
         let is_constant = string_content(source, left).is_some_and(|text| !text.contains(','));
         if is_constant && source.word(right.start) != Some("params") {
             let text = format!("{}.contains({tested})", source.receiver_text(right)?);
@@ -703,7 +704,8 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
     without_quotes.or_else(with_quotes)
 }
 
-/// Proposes the literal of a field in an object literal. `n` is the colon after the field name.
+/// Proposes a literal of the type `declared` for the value of a field in an object literal. `n` is the colon after the
+/// field name.
 fn field_value(source: &TokenText<'_>, n: usize, declared: &str) -> Option<Proposal> {
     let colon = if source.kind(n)? == Kind::Colon {
         n
@@ -738,7 +740,7 @@ fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> O
     let actual = message.rsplit_once(" got ")?.1.split(',').next()?.trim();
     match context.role {
         Role::MessageExpression | Role::AuditAnnotation => match actual {
-            // string() fails for a list.
+            // The hint does not propose string(), which fails for a list.
             "dyn" if source.is_chain(&whole) && (context.is_collection)(text) => {
                 Some(Proposal::hint(format!(
                     "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"

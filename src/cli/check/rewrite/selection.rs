@@ -165,7 +165,7 @@ fn null_variable(
     (receiver.len() == 1).then_some(())?;
     let bytes = source.bytes(receiver)?;
     let replace = |name: &str, reason: &str| {
-        // A comparison of both variables would compare a variable with itself.
+        // If the expression already reads the other variable, the replacement would compare that variable with itself.
         if reads_variable(source, name) {
             return Some(Proposal::hint(format!(
                 "{reason}: only UPDATE requests have both `object` and `oldObject`"
