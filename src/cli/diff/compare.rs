@@ -400,7 +400,7 @@ fn parts(old: Side<'_>, new: Side<'_>, causes: &[Cause]) -> BTreeSet<Part> {
     ];
     let visible = visible.into_iter().filter(|(_, differs)| *differs);
     let mut parts: BTreeSet<Part> = visible.map(|(part, _)| part).collect();
-    // The failed validations of the audit event repeat the messages.
+    // The failures that the audit event lists repeat the messages, so they are compared only if nothing else differs.
     let failures = [old, new].map(|it| it.result().map(|it| &it.audit_annotations));
     if parts.is_empty() && failures[0] != failures[1] {
         parts.insert(Part::AuditAnnotation);
@@ -425,7 +425,7 @@ fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     }
     let objects = |side: Side<'a>| side.result().and_then(|it| it.mutation.as_ref());
     let (of_old, of_new) = (objects(old), objects(new));
-    // A version without a mutation returns the object that the other version received.
+    // A version without a mutation leaves the object as the other version received it.
     let before = of_old.or(of_new).map(|[before, _]| before);
     let after = |objects: Option<&'a [_; 2]>| objects.map(|[_, after]| after).or(before);
     let diff = after(of_old).zip(after(of_new));
@@ -524,7 +524,8 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         };
         let both_denied = old.is_denied() && new.is_denied();
         for cause in validation_causes(&before, &now, both_denied) {
-            // The actions are those of the bindings, and are listed once.
+            // Several validations can have the same changed actions, because actions belong to bindings. Each change is
+            // listed once.
             if cause.kind != CauseKind::Actions {
                 causes.push(cause.with_fields(Some(field(n)), Some(field(m))));
             } else if !causes.contains(&cause) {
@@ -566,7 +567,7 @@ fn validation_causes(
         let [was, is] = [before, now].map(|it| it.messages.join("; "));
         causes.push(Cause::new(CauseKind::Message, was, is));
     }
-    // The reason is part of a denial only.
+    // Only a denial contains the reason.
     if before.reasons != now.reasons && both_denied {
         let [was, is] = [before, now].map(|it| {
             let reasons = it.reasons.iter();
@@ -575,7 +576,7 @@ fn validation_causes(
         });
         causes.push(Cause::new(CauseKind::Reason, was, is));
     }
-    // Another binding can be violated because of its params. Its actions are then not the cause.
+    // If the other version violates a different binding, for example because of its params, actions are not the cause.
     for (binding, actions) in &before.actions {
         if let Some(now) = now.actions.get(binding)
             && actions != now

@@ -87,7 +87,7 @@ pub(super) trait Visitor {
     }
 }
 
-/// The requests that were compared, and the data of the cluster that could not be read.
+/// The numbers of compared objects and cases, and findings about cluster data that could not be read.
 #[derive(Default)]
 pub(super) struct Compared {
     pub(super) objects: u64,
@@ -335,7 +335,8 @@ impl DiffReport {
 
 /// The requests for which two versions are compared.
 pub(super) struct Requests<'a> {
-    /// The files of both versions. Their probes and other objects are used without a cluster and without `files`.
+    /// The files of the policies and of `--with`. If neither a cluster nor `files` is given, their objects are
+    /// compared.
     pub(super) inputs: Vec<PathBuf>,
     /// The files of `-f`.
     pub(super) files: &'a [PathBuf],
@@ -344,7 +345,7 @@ pub(super) struct Requests<'a> {
     pub(super) chunk_size: u32,
     /// True if a cluster was read.
     pub(super) is_live: bool,
-    /// The operations of the requests for objects.
+    /// The operations of the requests that are generated for each object.
     pub(super) operations: Operations,
 }
 
@@ -696,8 +697,8 @@ fn error_of_sides(old: Option<&String>, new: Option<&String>) -> String {
     }
 }
 
-/// Returns the results of both versions for each operation that one of them matches. Each version is its results and
-/// the index of its policy.
+/// Returns the results of both versions for each operation that one of them matches. Each element of `versions`
+/// contains the results of a version and the index of its policy.
 fn by_operation<'a>(versions: [(&'a [PolicyResult], Option<usize>); 2]) -> Vec<BothResults<'a>> {
     let results = |(results, n): (&'a [PolicyResult], Option<usize>)| {
         results.iter().filter(move |it| Some(it.index) == n)
