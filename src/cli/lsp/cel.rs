@@ -198,7 +198,7 @@ fn check(before: &str, env: &Env) -> Option<(CheckedAst, ExprId)> {
 /// An open bracket or conditional.
 enum Open {
     Bracket(&'static str),
-    /// `{`, and true after the colon of an entry.
+    /// `{`. True after the colon of an entry.
     Brace(bool),
     /// `?` without its `:`.
     Conditional,
@@ -219,7 +219,7 @@ fn closing(tokens: &Tokens) -> String {
                 }
                 open.pop();
             }
-            // Marks an optional field, index or entry.
+            // Here, `?` marks an optional field, index or entry, and begins no conditional.
             Kind::Question
                 if matches!(
                     last,
