@@ -222,8 +222,10 @@ fn read_stdin(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Vec<u8>, CliEr
     Ok(text)
 }
 
+/// Checks that `to` is a supported version after `from`.
+///
 /// # Errors
-/// Returns a usage error unless `to` is a supported version after `from`.
+/// Returns a usage error otherwise.
 fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), CliError> {
     let message = if !to.is_supported() {
         format!("{from} is the newest supported version; no later version can be compared")
@@ -239,7 +241,8 @@ fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), Cli
     Err(CliError::Usage(message))
 }
 
-/// Returns a change of a policy without an effect. `policy` is `None` if the name is that of a binding.
+/// Returns a change whose class, results and cause are not set yet. `policy` is `None` if `name` is the name of a
+/// binding.
 fn change(policy: Option<&PreparedPolicy<'_>>, name: String, field: Option<String>) -> Change {
     let failure_policy = policy.and_then(|it| it.object.value.failure_policy.clone());
     Change {
@@ -513,8 +516,7 @@ impl<'a> UpgradeCheck<'a> {
             .filter(|(_, class, ..)| matches!(class, Class::Denies | Class::Admits))
             .map(|(index, _, field, _)| (*index, field))
             .collect();
-        // If the decision about some requests changes, changes without another decision are not listed for the same
-        // field.
+        // If the decision about some requests changes, changes of the same field that keep the decision are not listed.
         let shown = self.drafts.iter().filter(|((index, class, field, _), _)| {
             let is_minor = matches!(class, Class::Errors | Class::Audit | Class::Text);
             (with_text || *class != Class::Text)
@@ -557,7 +559,8 @@ impl<'a> UpgradeCheck<'a> {
             let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
-        // The fix of an absent value also inserts a missing `?`.
+        // The fix for an absent value also inserts a missing `?`, so another finding about the field may contain the
+        // fix.
         let is_fixable = fix.is_some_and(|fix| {
             let findings = state.findings.get().into_iter().flatten();
             let mut of_field = findings.filter(|it| it.field_ref.as_ref() == field);

@@ -24,8 +24,8 @@ use crate::probe::target::TargetId;
 use crate::schema::{Builtin, Gvr};
 use crate::version::{KubernetesVersion, StaticNames};
 
-/// Adds the errors that each version has when the policies and bindings are created, and rejects the policies of files
-/// that have errors.
+/// Adds the errors for which each version rejects new policies and bindings. Marks the policies of files with errors as
+/// rejected.
 pub(super) fn apply_creation_rules(
     (setup, other_objects): (&Setup, &Others),
     static_dir: Option<&Path>,
@@ -106,7 +106,7 @@ pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) 
         .collect()
 }
 
-/// Adds the first of `errors` to each policy of a file as the reason why the API server rejects it.
+/// Sets the rejection of each policy of a file to the first of its errors.
 fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
     let by_object = errors_by_object(errors);
     for policy in &mut policy_set.policies {
