@@ -34,7 +34,7 @@ impl Timeout {
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(Duration);
 
-/// The ratio of the time limit of a search and that of an evaluation.
+/// The ratio of the time limit of a search to the time limit of an evaluation.
 const SEARCH_FACTOR: u32 = 6;
 
 /// The default time limit. Policies usually take milliseconds.

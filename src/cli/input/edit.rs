@@ -303,7 +303,7 @@ impl Document {
                 format!("[{written}]")
             }
             Data::Map(_) if written.starts_with('{') => format!("[{written}]"),
-            // An item of a block list is indented by the width of its dash.
+            // The lines of an item in a block list are indented by the width of its dash.
             Data::Map(_) => {
                 let mut lines = written.split_inclusive('\n');
                 let mut text = format!("- {}", lines.next()?);

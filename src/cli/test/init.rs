@@ -302,7 +302,8 @@ fn given_params(policy: &Object<RequestPolicy>, input: &Input) -> Vec<Json> {
 /// Returns the probes of a policy, one for each value of its params, and the results for its validations. Without
 /// `given_params`, the params are generated.
 ///
-/// A request is allowed if all validations are true, so the probes need only one allowed request and those at limits.
+/// A request is allowed if all validations are true, so the probes need only one allowed request, in addition to the
+/// requests at boundaries.
 fn policy_probes(
     policy: &Object<RequestPolicy>,
     known: &Known,
@@ -552,7 +553,7 @@ fn reason_without_example(
     }
 }
 
-/// The expected decision of a case. The name describes the tested value.
+/// The expected decision of a case, with a name that describes the tested value.
 enum Expected {
     Allowed(Option<String>),
     Denied(Option<String>),

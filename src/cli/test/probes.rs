@@ -107,7 +107,7 @@ fn has_field(value: &Value, field: &str) -> bool {
 /// The relation between the unknown target of a probe and the targets in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Resemblance {
-    /// A target has the same name, and another kind.
+    /// A target has the same name, and a different kind.
     SameName,
     /// A target has a similar name.
     Similar,
