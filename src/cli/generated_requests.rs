@@ -59,7 +59,7 @@ pub(super) fn search<T: Send>(
     }
 }
 
-/// Returns the binding of the policy `name` whose requests are generated: preferably one that denies requests.
+/// Returns the binding of the policy `name` for which requests are generated, preferably one that denies requests.
 pub(super) fn binding<'b>(
     name: &str,
     bindings: &'b [Object<ValidatingAdmissionPolicyBinding>],

@@ -180,7 +180,7 @@ pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
         _ => "",
     };
     let message = format!("no version of Kubernetes{since} serves {DEFINITION} as {api_version}");
-    // Other versions have their schemas in other fields, so there is no fix that changes only the version.
+    // Other versions contain their schemas in different fields, so there is no fix that changes only the version.
     let mut finding = version_finding(object, Severity::Error, &message);
     finding.help = Some(format!(
         "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"

@@ -198,7 +198,7 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
 
 /// Returns true if the API server drops an unknown field at `place` of a definition instead of rejecting it.
 ///
-/// Some fields accept a schema or a value of another type. The decoders of these fields are not strict.
+/// Some fields accept a schema or a value of a different type. The decoders of these fields are not strict.
 ///
 /// Source: k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go` (`JSONSchemaPropsOrBool`,
 /// `JSONSchemaPropsOrArray`); verified on an API server.
@@ -516,7 +516,7 @@ fn rule_of(error: &DefinitionError) -> Rule {
     }
 }
 
-/// Sets the location of a finding to the part of an expression that has the diagnostic `issue`.
+/// Sets the location of a finding to the part of an expression to which the diagnostic `issue` refers.
 fn mark(finding: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: &Diagnostic) {
     let Some(start) = SourceMap::new(text).byte(issue.location) else {
         return;

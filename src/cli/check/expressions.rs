@@ -248,8 +248,9 @@ fn comment_proposal(
     advice::comment_advice(&expression.text, location).map(Proposal::hint)
 }
 
-/// Adds an assumption to the first error of each match condition that has no fix: the condition is true. Without the
-/// assumption, the error hides the findings about absent values, because no request reaches the validations.
+/// Adds the assumption that a match condition is true to the first error of the condition, if the error has no fix.
+/// Without the assumption, the error hides the findings about absent values, because no request reaches the
+/// validations.
 fn assume_conditions(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -468,7 +469,7 @@ fn fields_with_undeclared_names(findings: &[Finding]) -> HashSet<String> {
         .collect()
 }
 
-/// Returns the kind of the params if the selection at `location` is of a field of `params`.
+/// Returns the kind of the params if a field of `params` is selected at `location`.
 fn param_kind_at(
     policy: &RequestPolicy,
     expression: Option<&PolicyExpression>,

@@ -1,4 +1,4 @@
-//! The Kubernetes versions that have a field which the target version does not have.
+//! Hints about the Kubernetes versions that have a field that the target version lacks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -288,7 +288,8 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Returns the names of the owner, the most specific first. Each name has the noun for messages, such as `policy`.
+    /// Returns the names of the owner, the most specific first. Each name has a noun before it, such as `policy`, for
+    /// messages.
     pub(in crate::cli) fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let names = match self {
             Self::None => [None, None],

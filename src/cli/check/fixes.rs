@@ -184,9 +184,9 @@ impl<'a> Fixes<'a> {
             .edit_text(field_ref, offset..offset + 1, &optional)
     }
 
-    /// Removes a fix of a comparison whose operands are never equal if the policy then allows requests that it denies
-    /// now. A fix that inserts `size()`, a number, `true` or `false` remains, because it is certainly what the author
-    /// intended.
+    /// Removes the fix of a comparison with operands that are never equal, if the fixed policy would allow requests
+    /// that it denies now. A fix that inserts `size()`, a number, `true` or `false` remains, because it is certainly
+    /// what the author intended.
     pub(super) fn withhold_unsafe_comparison(&self, finding: &mut Finding) {
         let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
             return;

@@ -90,7 +90,7 @@ fn version_hint(policy: &RequestPolicy, kinds: &[String], having: &[&Gvk]) -> Op
     })
 }
 
-/// Returns true if the selection at `location` of `expression` is of a field of `params`.
+/// Returns true if a field of `params` is selected at `location` of `expression`.
 pub(super) fn is_of_params(expression: &PolicyExpression, location: Location) -> bool {
     selected_path(expression, location).is_some_and(|(root, _)| root == "params")
 }

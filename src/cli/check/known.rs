@@ -120,7 +120,7 @@ impl Known {
         apis
     }
 
-    /// Returns a copy of these APIs for an API server of another version.
+    /// Returns a copy of these APIs for an API server of a different version.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.

@@ -19,7 +19,7 @@ const MAX_KINDS: usize = 8;
 /// Maximum number of files with policies of the same name that a binding is compared with.
 const MAX_OTHER_FILES: usize = 100;
 
-/// Returns findings about several objects of the inputs with the same kind and name. A cluster can have only one of them.
+/// Returns findings about objects of the inputs with the same kind and name. A cluster can contain only one of them.
 pub(super) fn duplicates(inputs: &[&Input], crds: &[&Object<Crd>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let inputs = || inputs.iter().copied();

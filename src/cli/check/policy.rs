@@ -226,7 +226,7 @@ fn check_whole(
 }
 
 /// Changes the consequence of failing expressions if no binding of the policy has the action Deny: requests are then
-/// not denied. An exception are audit annotations, whose errors deny requests regardless of the actions.
+/// not denied. Audit annotations are an exception: their errors deny requests regardless of the actions.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch`.
 fn apply_actions(
@@ -720,8 +720,8 @@ fn coverage(
     findings.push(finding);
 }
 
-/// Returns the bindings of `policy`. If several files have a policy of this name, as alternatives do, a binding belongs to
-/// the policy in the nearest directory.
+/// Returns the bindings of `policy`. If several files define a policy with this name, for example as alternatives, a
+/// binding belongs to the policy in the nearest directory.
 pub(super) fn bindings_of<'a>(
     policy: &'a Object<RequestPolicy>,
     bindings: &'a [Object<ValidatingAdmissionPolicyBinding>],

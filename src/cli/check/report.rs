@@ -670,7 +670,7 @@ fn directory(file: &str) -> Option<&Path> {
     Path::new(file).parent()
 }
 
-/// Returns a finding about a binding whose policy has the other kind.
+/// Returns a finding about a binding that refers to a policy of the other kind, validating or mutating.
 fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: &str) -> Finding {
     let kind = binding.kind();
     let (policy_kind, change) = if kind.starts_with("Mutating") {

@@ -194,7 +194,7 @@ impl<T> Walk<'_, T> {
         self.node(&entry.node, Type::Any, path);
     }
 
-    /// Returns a hint if another object of the kind has the field `name`, or if it is a field of other policy engines.
+    /// Returns a hint if the field `name` belongs to a different part of the object, or to other policy engines.
     fn misplaced(&self, name: &str, path: &str) -> Option<String> {
         if name == "excludeNamespaces" || name == "namespaces" {
             return Some(
@@ -404,7 +404,7 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns true for a map of names to expressions in place of a list of variables.
+/// Returns true for a map of names to expressions instead of a list of variables.
 fn is_map_of_variables(type_: Type, node: &Node) -> bool {
     let (Type::List(Type::Object(fields)), Data::Map(entries)) = (type_, &node.data) else {
         return false;

@@ -80,7 +80,7 @@ impl Suggestions {
         }
     }
 
-    /// Returns a hint about the versions that have an undeclared field of the kind `gvk`. `None` if there are none, or
+    /// Returns a hint about the versions in which the kind `gvk` has the undeclared field. `None` if there are none, or
     /// after too many calls.
     pub(super) fn versions(
         &mut self,
@@ -228,7 +228,7 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The functions of other languages that have the same arguments as a function of CEL, each with this function.
+/// Functions of other languages, by the CEL function that has the same arguments.
 const EQUIVALENTS: [(&[&str], &str); 13] = [
     (&["len", "length", "count"], "size"),
     (
@@ -277,7 +277,7 @@ pub(super) fn is_length(field: &str) -> bool {
     matches!(field, "length" | "len" | "size" | "count" | "Length")
 }
 
-/// Returns the function of CEL that a function of another language is equivalent to.
+/// Returns the CEL function that is equivalent to a function of another language.
 fn equivalent_function(name: &str) -> Option<&'static str> {
     let mut rows = EQUIVALENTS.iter();
     rows.find(|(names, _)| names.contains(&name))

@@ -1,7 +1,8 @@
 //! `kubectl vap diff`: compares the decisions of two versions of a policy. The requests come from probe cases, from
 //! objects in files, or from objects in a cluster. For changed policies, further requests are generated.
 //!
-//! Both versions have the same bindings, params and APIs, and are evaluated for the same requests.
+//! Both versions are evaluated for the same requests. The objects of `--with`, such as bindings and params, belong to
+//! both versions.
 
 pub mod args;
 mod compare;

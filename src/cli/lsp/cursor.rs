@@ -427,7 +427,7 @@ pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) ->
 pub(super) struct Expression<'a> {
     pub(super) field_ref: String,
     pub(super) text: &'a str,
-    /// The bytes of the file at which the characters of the text begin, and that of its end.
+    /// The byte offset in the file of each character of the text, and of its end.
     places: Vec<usize>,
     source: &'a SourceText,
 }

@@ -411,7 +411,7 @@ impl ProbeSearch<'_> {
         }
     }
 
-    /// Returns true if the probes have a case that the validation `n` denies.
+    /// Returns true if the probes contain a case that the validation `n` denies.
     fn has_denial(&self, n: usize) -> bool {
         let start = format!("validations[{n}] denies");
         let mut cases = self.by_params.values().flat_map(|(_, cases)| cases);
@@ -468,7 +468,7 @@ impl ProbeSearch<'_> {
         format!("validations[{n}] is false: {expression}")
     }
 
-    /// Adds a case to the probe with its params, unless the probe has the same request or name.
+    /// Adds a case to the probe for its params, unless the probe already contains the same request or name.
     fn add_case(&mut self, witness: &Witness, case: Json, reason: String) {
         let key = witness.params.as_ref().map(Json::to_string);
         let group = self.by_params.entry(key.unwrap_or_default());

@@ -161,7 +161,7 @@ fn annotations(result: Option<&PolicyResult>) -> BTreeMap<&str, String> {
     short.collect()
 }
 
-/// Returns the audit annotations that `others` lacks or has with another value.
+/// Returns the audit annotations that are absent from `others` or have a different value there.
 fn differing(annotations: &BTreeMap<&str, String>, others: &BTreeMap<&str, String>) -> String {
     let differing = annotations.iter();
     let differing = differing.filter(|(key, value)| others.get(*key) != Some(value));

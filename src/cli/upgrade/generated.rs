@@ -1,4 +1,4 @@
-//! Generates requests for a policy, and confirms those for which the two versions differ as cases of probes.
+//! Generates requests for a policy, and confirms, as probe cases, the requests for which the two versions differ.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

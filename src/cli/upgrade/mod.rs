@@ -198,7 +198,8 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     })
 }
 
-/// Reads standard input if a path is `-`. Otherwise returns an empty text. The text is read several times.
+/// Returns the content of standard input if a path is `-`, and an empty text otherwise. The content is stored, because
+/// it is read several times.
 ///
 /// # Errors
 /// Returns an error if several paths are `-`, or if standard input cannot be read.
@@ -420,7 +421,7 @@ impl<'a> UpgradeCheck<'a> {
         })
     }
 
-    /// Marks the affected nodes of a policy that have a value in the old version for a request of the input.
+    /// Marks the affected nodes of a policy that a request of the input reaches in the old version.
     fn add_reached(&mut self, index: usize, request: ComparedRequest<'_>) {
         let old = self.sets[0];
         let (Some(policy), Some(state)) = (old.policies.get(index), self.policies.get_mut(index))
@@ -461,7 +462,8 @@ impl<'a> UpgradeCheck<'a> {
         })
     }
 
-    /// Generates requests for each policy that both versions evaluate, and adds those for which they differ.
+    /// Generates requests for each policy that both versions evaluate, and adds the requests for which the versions
+    /// differ.
     fn add_generated(&mut self, setup: &Setup) {
         let [old, new] = self.sets.map(|set| set.known.version());
         let indices: Vec<usize> = (0..self.sets[0].policies.len()).collect();

@@ -274,7 +274,8 @@ fn errors_by_object(findings: &[Finding]) -> BTreeMap<ObjectKey<'_>, Vec<&Findin
     by_object
 }
 
-/// Finds the release since which the API server serves a resource, for the class TAKEN, or no longer serves it.
+/// For the class TAKEN, finds the release since which the API server serves a resource. Otherwise, finds the release
+/// since which it no longer serves the resource.
 fn served_since(
     gvr: &Gvr,
     versions: (KubernetesVersion, KubernetesVersion),

@@ -274,8 +274,8 @@ fn is_replaced(finding: &Finding, replaced: &[Edit]) -> bool {
     is_absent && replaced.any(|edit| edit.bytes.contains(&byte))
 }
 
-/// Removes the fixes that replace a variable that is always null, if the changed expression has a comparison that always has
-/// the same result. Before the fix, the expression always fails. After it, the policy might allow all requests.
+/// Removes the fixes of a variable that is always null if the fixed expression contains a comparison with a constant
+/// result. Without the fix, the expression always fails. With it, the policy might allow all requests.
 fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
     for finding in findings {
         let is_of_expression = |other: &Finding| {
@@ -302,8 +302,8 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A note is reported only if it has a request for which an expression
-/// fails. A duplicate is not reported, because the correction of a name may cause it.
+/// Returns true if a hidden finding is reported. A note is reported only with a request for which an expression fails.
+/// A duplicate is not reported, because the correction of a name may cause it.
 fn is_shown(finding: &Finding) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;

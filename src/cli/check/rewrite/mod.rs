@@ -1,7 +1,7 @@
 //! Proposes the CEL expression that an author probably intended with an expression of the wrong type, such as
 //! `x in list` for `list.contains(x)`.
 //!
-//! A proposal with an edit is unambiguous. It requires that the expression as written cannot be evaluated, or has only
+//! A proposal with an edit is unambiguous. It requires that the original expression cannot be evaluated, or has only
 //! one possible result.
 
 mod calls;
@@ -154,7 +154,7 @@ pub(super) fn proposal(
     }
 }
 
-/// Returns a hint about the index of any item, such as `[*]` of `JSONPath`. `open` is the bracket.
+/// Returns a hint about an index that denotes any item, such as `[*]` of `JSONPath`. `open` is the bracket.
 pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
     functions::any_index(source, open)
 }
