@@ -136,7 +136,7 @@ fn entries(result: &PolicyResult) -> Vec<Value> {
             properties,
         ));
     }
-    // An evaluation that fails for several bindings is one result.
+    // An expression that fails with the same error for several bindings has only one result.
     let failures: BTreeSet<_> = result
         .errors
         .iter()

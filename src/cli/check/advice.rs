@@ -455,8 +455,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns `quantity` or `semver` if this function constructs the value of `id`. Such values are compared with
-/// functions instead of operators. Returns `None` for other values.
+/// Returns `quantity` or `semver` if the function with this name constructs the value of `id`. Such values are compared
+/// with functions instead of operators. Returns `None` for other values.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {

@@ -311,7 +311,8 @@ fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumpt
     })
 }
 
-/// If the error is about the fieldPath of a rule, returns the path of a property as an example of a valid fieldPath.
+/// Returns the path of a property as an example of a valid fieldPath. `None` if the error is not about the fieldPath of
+/// a rule, or if there is no property.
 fn valid_field_path(crd: &Object<Crd>, error: &DefinitionError) -> Option<String> {
     let [
         schema @ ..,

@@ -61,8 +61,8 @@ impl CrdCopies {
         }
     }
 
-    /// Checks a policy of `file` with the nearest copies. Changes the findings about undefined fields that another copy
-    /// defines to notes.
+    /// Checks a policy of `file` with the nearest copies. A finding about an undefined field becomes a note if another
+    /// copy defines the field.
     pub(super) fn check(
         &self,
         base: &Known,
@@ -78,7 +78,7 @@ impl CrdCopies {
         outcome
     }
 
-    /// Returns the index of the copy of each definition that is nearest to a file.
+    /// Returns, for each definition, the index of the copy that is nearest to a file.
     fn nearest_copies(&self, file: &str) -> Vec<usize> {
         let nearest = self.by_name.values().filter_map(|copies| {
             let distance = |copy: &&(usize, String)| names::distance(&copy.1, file);

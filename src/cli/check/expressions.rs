@@ -532,7 +532,7 @@ pub(super) fn lint_proposal(
     Some((proposal.help, edit))
 }
 
-/// A finding that is equal for all `kinds`.
+/// A finding that is the same for all `kinds`.
 struct Group<'a> {
     /// The first kind with the finding.
     gvk: &'a Gvk,

@@ -95,7 +95,7 @@ pub(super) fn is_of_params(expression: &PolicyExpression, location: Location) ->
     selected_path(expression, location).is_some_and(|(root, _)| root == "params")
 }
 
-/// Returns the variable and the fields from it to the selection at `location`.
+/// Returns the variable, and the fields that lead from it to the selection at `location`.
 fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&str, Vec<&str>)> {
     let (ast, text) = (expression.parsed().ok()?, &expression.text);
     let byte = SourceMap::new(text).byte(location)?;

@@ -271,7 +271,7 @@ struct ReadObjects<'r, 'a> {
     others: Option<&'r OtherFiles<'a>>,
     copies: CrdCopies,
     input: Input,
-    /// The input of `--crds`, without the definitions themselves.
+    /// The rest of the input of `--crds`, without the definitions.
     crds: Input,
     cluster: ClusterData,
     /// The number of definitions in the input.
@@ -461,7 +461,7 @@ fn webhook_findings(
     findings.into_iter().flatten().collect()
 }
 
-/// Returns the findings about a single webhook configuration, with those that are consequences of others.
+/// Returns the findings about a single webhook configuration, including findings that are consequences of others.
 pub(in crate::cli) fn configuration_findings(
     configuration: &Object<Value>,
     known: &Known,

@@ -154,7 +154,7 @@ pub(super) fn distance(file: &str, other: &str) -> usize {
 
 /// Returns a note that lists the kinds of skipped objects. `None` if no object was skipped.
 pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
-    // Probes and baselines are files of this tool.
+    // Kinds of this tool, such as probes and baselines, are not listed.
     let others = || kinds.iter().filter(|((version, _), _)| !is_own(version));
     let first = others()
         .map(|(_, of)| of)

@@ -271,7 +271,8 @@ fn mutations(
     }
 }
 
-/// Replaces the unknown operation of a JSON patch with `add`, because the API server does not apply the patch.
+/// Replaces an unknown operation of a JSON patch with `add`. The API server does not apply a patch with an unknown
+/// operation.
 fn patch_operation(policy: &Object<RequestPolicy>, finding: &Finding) -> Option<Edit> {
     let (name, _) = finding
         .message

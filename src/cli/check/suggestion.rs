@@ -110,7 +110,8 @@ impl Suggestions {
                     .iter()
                     .copied()
                     .find(|known| is_misescaped(name, known));
-                // A reserved word such as `namespace` is declared in its escaped form.
+                // Reserved words such as `namespace` are declared in escaped form, so names are compared without escape
+                // sequences.
                 let similar = || {
                     let reals: Vec<_> = names.iter().copied().map(unescaped).collect();
                     let (meant, is_only) = nearest_of(name, reals.iter().map(|it| &**it))?;
@@ -503,8 +504,8 @@ fn field_of_object(fields: &dyn FieldTypes, name: &str) -> Option<String> {
     (!matches!(nested, Type::Struct(_))).then(|| format!("{object}.{field}"))
 }
 
-/// If `fields` belong to the securityContext of a Pod or container, and only the other one's securityContext has the
-/// field `name`, returns that owner.
+/// Returns the owner (the Pod or each container) whose securityContext has the field `name`. `None` unless `fields`
+/// belong to the other owner's securityContext.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `PodSecurityContext`, `SecurityContext`.
 fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static str> {

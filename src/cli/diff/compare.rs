@@ -1,4 +1,4 @@
-//! Compares two decisions for one request: the differences, and the parts of the policy that cause them.
+//! Finds the differences between two decisions for one request, and the parts of the policy that cause them.
 //!
 //! Old and new validations with equal expressions are compared, regardless of their positions. The remaining
 //! validations are compared by position.
@@ -16,13 +16,13 @@ use crate::policy::admission::code_of;
 /// The maximum length of the summary of a mutation, in characters.
 const MAX_CHANGE: usize = 300;
 
-/// The prefix of the audit annotation with the failed validations. The other annotations are those of policies.
+/// The prefix of the audit annotation with the failed validations. All other annotations come from policies.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/";
 
 /// The result of a validation that is not evaluated, for example because there are no params.
 const NOT_EVALUATED: &str = "not evaluated";
 
-/// The reason of a validation without a reason.
+/// The reason of a validation that sets no reason.
 const DEFAULT_REASON: &str = "Invalid";
 
 /// The cause of a difference.
@@ -262,7 +262,7 @@ impl<'a> Side<'a> {
         self.result().is_none_or(is_silent)
     }
 
-    /// Returns the audit annotations of the policy by key, without those for failed validations.
+    /// Returns the audit annotations of the policy by key, without the annotations for failed validations.
     fn annotations(self) -> BTreeMap<&'a str, &'a str> {
         let all = self.result().map(|result| &result.audit_annotations);
         let all = all.into_iter().flatten();
@@ -333,8 +333,8 @@ fn field(n: usize) -> String {
     format!("spec.validations[{n}].expression")
 }
 
-/// Returns the difference between two decisions, or `None` if they are equal. `failure_policies` are those of both
-/// versions.
+/// Returns the difference between two decisions, or `None` if they are equal. `failure_policies` contains the
+/// failurePolicy of each version.
 pub(super) fn compare(
     old: Side<'_>,
     new: Side<'_>,

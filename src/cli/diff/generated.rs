@@ -290,7 +290,8 @@ impl Generated {
         }
     }
 
-    /// Evaluates both versions for requests, and adds those for which they differ. Returns the number of evaluated requests.
+    /// Evaluates both versions for requests, and adds the requests for which they differ. Returns the number of
+    /// evaluated requests.
     fn confirm_all(
         &mut self,
         search: &Search<'_, '_>,
@@ -543,8 +544,8 @@ fn name(witness: &Witness) -> String {
     )
 }
 
-/// Returns the values of `decisive` and then those of the other inputs that the expressions of both versions select, by
-/// path. The values of params are included if `with_params` is true.
+/// Returns the values of `decisive` and then the values of the other inputs that the expressions of both versions
+/// select, by path. The values of params are included if `with_params` is true.
 fn inputs(
     policies: [&PreparedPolicy<'_>; 2],
     (witness, decisive): (&Witness, &[FieldPath]),

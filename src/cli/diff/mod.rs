@@ -444,8 +444,8 @@ fn document_id(object: &Object<Value>) -> DocumentId {
 /// Returns the valid probes for policies of `pairs`, and the number of skipped probes. Errors in probes are added to
 /// `findings`.
 ///
-/// The `shared` probes may test other policies, and are then skipped. A name that is similar to that of a policy is a
-/// warning.
+/// The `shared` probes may test other policies, and are then skipped. A name that is similar to the name of a policy
+/// causes a warning.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.
@@ -684,7 +684,8 @@ impl Differ<'_> {
     }
 }
 
-/// Returns the reason why the result of a version is unknown, with the version unless both have the same reason.
+/// Returns the reason why the result of a version is unknown. The reason names the version, unless both versions have
+/// the same reason.
 fn error_of_sides(old: Option<&String>, new: Option<&String>) -> String {
     let sides = [("old", old), ("new", new)];
     match (old, new) {

@@ -374,7 +374,7 @@ impl Document {
         })
     }
 
-    /// Replaces the location of a finding in the document by that in the expression.
+    /// Converts the location of a finding in the document to its location in the expression.
     fn relocate(&self, finding: &mut Finding, source: &Arc<SourceText>) {
         let place = finding.location.place.map(|place| Place {
             line: place.line.saturating_sub(self.n_lines).max(1),

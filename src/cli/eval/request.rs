@@ -149,7 +149,7 @@ pub(in crate::cli) fn from_texts(texts: &RequestTexts) -> Result<Request, CliErr
     )
 }
 
-/// Completes a request. `missing` is the message if the request has neither an object nor a resource.
+/// Completes a request. `missing` is the error message if the request has neither an object nor a resource.
 ///
 /// # Errors Returns an error if no such request can exist.
 fn completed(mut request: Request, has_resource: bool, missing: &str) -> Result<Request, CliError> {

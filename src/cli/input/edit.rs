@@ -286,8 +286,8 @@ impl Document {
         })
     }
 
-    /// Returns an edit that replaces the string or map `node` with a list of this value. Returns `None` if the string is a
-    /// block scalar, or if its characters mean something else in a list.
+    /// Returns an edit that replaces the string or map `node` with a list that contains it. Returns `None` if the
+    /// string is a block scalar, or if its characters mean something else in a list.
     #[must_use]
     pub fn edit_into_list(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
         let bytes = self.bytes(&node.span);

@@ -160,7 +160,7 @@ pub enum ProblemKind {
     Doubtful,
     /// A document that is not a Kubernetes object.
     NotAnObject,
-    /// A policy or binding with the apiVersion of another API.
+    /// A policy or binding with the apiVersion of a different API.
     WrongApiVersion,
     /// An object in the API group of policies, with an unknown kind.
     UnknownKind,

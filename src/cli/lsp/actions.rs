@@ -52,7 +52,7 @@ pub(super) fn actions(context: &Context<'_>, params: &CodeActionParams) -> Vec<C
             finding_actions(context, file, params, finding, &mut actions);
         }
     }
-    // Clients apply actions of this kind on request only.
+    // Clients apply actions of this kind only on request.
     if only.is_some() && is_wanted(&CodeActionKind::SourceFixAll) {
         actions.extend(fix_all(context, file, &report));
     }

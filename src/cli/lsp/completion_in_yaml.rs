@@ -45,7 +45,7 @@ const ENUMERATIONS: &[(&str, &[&str])] = &[
     ("sideEffects", &["None", "NoneOnDryRun"]),
 ];
 
-/// The value of all groups, versions or resources.
+/// The value that matches all groups, versions or resources.
 const ANY: &str = "*";
 
 /// Returns the completions of the word at a byte of the file.

@@ -240,7 +240,7 @@ fn valid_cases(
     let has_cases = cases
         .and_then(Value::as_array)
         .is_none_or(|cases| !cases.is_empty());
-    // The findings about the cases that cannot be expanded suffice.
+    // If no case can be expanded, the findings about the cases suffice.
     if !has_cases && !found.0.is_empty() {
         return None;
     }

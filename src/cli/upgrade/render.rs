@@ -118,7 +118,7 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
     out
 }
 
-/// The parts of a change that are the same for all policies in a group: they have the same cause.
+/// The parts of a change that are the same for all policies in a group, because they have the same cause.
 type GroupKey<'a> = (Class, Option<&'a str>, Option<&'a str>);
 
 fn group_key(change: &Change) -> GroupKey<'_> {

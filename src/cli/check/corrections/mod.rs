@@ -83,8 +83,8 @@ impl CorrectedFile {
     }
 }
 
-/// The identity of a finding, independent of its location. Only the first syntax error of an expression is reported, so
-/// the location distinguishes the syntax errors of several rounds.
+/// The identity of a finding. It contains the location only for syntax errors: each round reports only the first syntax
+/// error of an expression, so the location distinguishes the errors of several rounds.
 type Key = (&'static str, String, String, String, Option<Place>);
 
 fn key(finding: &Finding) -> Key {
@@ -362,7 +362,7 @@ fn is_of_content(finding: &Finding) -> bool {
             | Rule::IgnoredParams
             | Rule::DuplicateName
             | Rule::StaticManifest
-            // These findings remain, because the API server reports them for the object as written.
+            // These findings remain, because the API server reports them for the original object.
             | Rule::TooLarge
             | Rule::InvalidValue
             | Rule::InvalidName
@@ -452,7 +452,7 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the disjoint edits of the fixes, by file and sorted. Only errors and warnings hide other findings.
+/// Returns the edits of the fixes by file, sorted and without overlaps. Only errors and warnings hide other findings.
 fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
     let fixes = findings.iter().filter(|finding| {

@@ -58,7 +58,8 @@ fn is_typographic(c: char) -> bool {
         || SYMBOLS.iter().any(|(symbol, _)| *symbol == c)
 }
 
-/// Replaces `#` by `//`. A comment that may contain a part of the expression, because YAML joined its lines, gets a hint.
+/// Replaces `#` by `//`. If YAML joined the lines, the comment may contain a part of the expression, so there is only a
+/// hint.
 fn comment(text: &str, at: usize) -> Option<Proposal> {
     const HELP: &str = "a comment begins with `//`";
     let rest = text.get(at..)?;

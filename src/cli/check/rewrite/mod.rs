@@ -253,7 +253,7 @@ fn condition(source: &TokenText<'_>, tokens: &Range<usize>, type_: &Type) -> Opt
     })?
 }
 
-/// Returns the content of a string literal without escape sequences.
+/// Returns the content of a string literal. `None` if the literal contains escape sequences.
 pub(super) fn string_content<'t>(source: &TokenText<'t>, tokens: &Range<usize>) -> Option<&'t str> {
     (tokens.len() == 1 && source.kind(tokens.start)? == Kind::String).then_some(())?;
     let text = source.source(tokens)?;
@@ -494,7 +494,7 @@ fn negated(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Pr
     Some(Proposal { help, ..proposal })
 }
 
-/// Proposes to exchange the operands of `labels in 'a'`.
+/// Proposes to swap the operands of `labels in 'a'`.
 fn swapped_in(
     context: Context<'_>,
     source: &TokenText<'_>,

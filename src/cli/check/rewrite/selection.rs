@@ -65,7 +65,7 @@ fn is_method(type_: &Type, name: &str) -> bool {
     })
 }
 
-/// Proposes a call for a method of an authorization decision without parentheses. `n` is the dot.
+/// Proposes to add the missing parentheses of a method of an authorization decision. `n` is the dot.
 pub(super) fn decision_method(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let name = source.word(n + 1)?;
     matches!(name, "allowed" | "reason" | "errored" | "error").then_some(())?;

@@ -15,7 +15,7 @@ pub(super) fn undeclared(
     n: usize,
     name: &str,
 ) -> Option<Proposal> {
-    // The location of an object literal is its brace.
+    // The location of an object literal is its brace, which follows the name.
     let n = if source.kind(n)? == Kind::OpenBrace {
         n.checked_sub(1)?
     } else {
