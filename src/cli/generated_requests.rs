@@ -20,7 +20,7 @@ use crate::policy::runtime_errors::{Context, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{self, BindingSource, Case, PolicyProbeSpec, Source};
 
-/// Runs a search for requests within a time limit. `run` ends if its flag becomes true.
+/// Runs a search for requests within a time limit. `run` must return when its flag becomes true.
 ///
 /// # Errors
 /// Returns the reason why the search failed.
@@ -59,7 +59,7 @@ pub(super) fn search<T: Send>(
     }
 }
 
-/// Returns the binding of the policy `name` whose requests are generated: preferably one that denies requests.
+/// Returns the binding of the policy `name` for which requests are generated, preferably one that denies requests.
 pub(super) fn binding<'b>(
     name: &str,
     bindings: &'b [Object<ValidatingAdmissionPolicyBinding>],

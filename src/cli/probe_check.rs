@@ -35,7 +35,7 @@ pub(in crate::cli) fn check(
         .extend(definitions.map(|name| TargetId::new(SubjectKind::CustomResourceDefinition, name)));
     let mut findings = Vec::new();
     let unknown = &mut |_: &_, mut finding: Finding, resemblance| {
-        // `kubectl vap test` needs the target. Here, the input may be a part of the files.
+        // `kubectl vap test` requires the target. For `check`, the target may be in files that are not in the input.
         finding.severity = match resemblance {
             Resemblance::SameName | Resemblance::Similar => Severity::Warning,
             Resemblance::None if has_others => return None,

@@ -34,7 +34,7 @@ impl Timeout {
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(Duration);
 
-/// The ratio of the time limit of a search and that of an evaluation.
+/// The ratio of the time limit of a search to the time limit of an evaluation.
 const SEARCH_FACTOR: u32 = 6;
 
 /// The default time limit. Policies usually take milliseconds.
@@ -55,7 +55,7 @@ impl TimeLimit {
     /// Calls `evaluate` with a flag that is set at the time limit to cancel the evaluation. Returns an error if the
     /// flag was set.
     ///
-    /// A web page has neither a clock nor threads here, and ends its worker instead.
+    /// On a web page, neither a clock nor threads are available, so the page terminates its worker instead.
     pub(super) fn run<T>(self, evaluate: impl FnOnce(&Arc<AtomicBool>) -> T) -> Result<T, String> {
         if cfg!(target_family = "wasm") {
             return Ok(evaluate(&Arc::default()));

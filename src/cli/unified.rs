@@ -59,7 +59,7 @@ pub(in crate::cli) fn from_texts(names: (&str, &str), old: &str, new: &str) -> S
     out
 }
 
-/// Formats a range of lines for the header of a hunk: the first line, and the number of lines. An empty range has the
+/// Formats a range of lines for the header of a hunk: the first line, and the number of lines. An empty range shows the
 /// number of the line before it.
 fn range(lines: Range<usize>) -> String {
     let first = lines.start.saturating_add(usize::from(!lines.is_empty()));

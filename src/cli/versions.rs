@@ -35,7 +35,7 @@ struct VersionReport {
     server: Option<String>,
 }
 
-/// Runs `kubectl vap version`. A Lease that cannot be read is an error after the output of the other versions.
+/// Runs `kubectl vap version`. If the Lease cannot be read, the other versions are printed before the error.
 ///
 /// # Errors
 /// Returns an error if the kubeconfig is invalid or the cluster cannot be read.
@@ -107,7 +107,7 @@ fn minor(version: &str) -> Option<&str> {
     version.rsplit_once('.').map(|(minor, _)| minor)
 }
 
-/// Formats the report. The text has `missing` in place of an unknown version of the controller.
+/// Formats the report. The text contains `missing` instead of an unknown version of the controller.
 fn text_or_json(
     report: &VersionReport,
     args: &VersionArgs,

@@ -197,16 +197,17 @@ struct Served {
     equivalents: Vec<Equivalent>,
 }
 
-/// The operations of the requests that represent an object.
+/// The operations of the requests that are generated for each object.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Operations {
     operations: Vec<Operation>,
-    /// True if a policy is evaluated only for the first of the operations that it matches.
+    /// True if a policy is evaluated only for the first operation that it matches.
     is_first_only: bool,
 }
 
 impl Operations {
-    /// CREATE, or UPDATE for a policy that does not match CREATE. With `operation`, only this operation.
+    /// Returns CREATE, and UPDATE for policies that do not match CREATE. If `operation` is set, returns only this
+    /// operation.
     pub(in crate::cli) fn for_stored_objects(operation: Option<Operation>) -> Self {
         let default = || vec![Operation::Create, Operation::Update];
         Self {
@@ -220,7 +221,7 @@ impl Operations {
         self.operations.iter().any(|operation| is(*operation))
     }
 
-    /// Each operation that a policy matches, except CONNECT.
+    /// Returns CREATE, UPDATE and DELETE. A policy is evaluated for each of them that it matches.
     pub(in crate::cli) fn each() -> Self {
         Self {
             operations: vec![Operation::Create, Operation::Update, Operation::Delete],
@@ -632,7 +633,8 @@ fn undecided(
     }
 }
 
-/// Converts a request to the request of a probe's case. `value` becomes its object, its oldObject, or both.
+/// Returns a request in the format of a probe case that contains only `value`: as the object, the oldObject, or both,
+/// as in `request`.
 fn case(request: &AdmissionRequest, value: &Value) -> Request {
     let object = |is_there: bool| is_there.then(|| value.clone());
     Request {
@@ -712,7 +714,8 @@ pub(in crate::cli) fn policy_result(
             fails("spec.mutations", error);
         }
     }
-    // A denial without violations and errors: the API server denies the request for another reason, such as a panic.
+    // A denial without violations and errors: the API server denies the request for a different reason, such as a
+    // panic.
     let unexplained = outcome.denial.as_ref();
     let unexplained = unexplained.filter(|_| violations.is_empty() && errors.is_empty());
     errors.extend(unexplained.map(|denial| Failure {

@@ -95,7 +95,8 @@ impl Documents<'_> {
         true
     }
 
-    /// Passes an object or the items of a list to `each`. Items without apiVersion and kind get those of `list_type`.
+    /// Passes an object or the items of a list to `each`. Items without apiVersion and kind get the values in
+    /// `list_type`.
     fn json_value(
         &mut self,
         text: &str,

@@ -149,8 +149,8 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
 
 /// Returns the resources to list, each in one or more versions.
 ///
-/// For each resource, repeatedly selects the version that most of the remaining policies match. A policy gets only one
-/// version, so that it receives no object twice.
+/// For each resource, repeatedly selects the version that most of the remaining policies match. Each policy is assigned
+/// to only one version, so that it receives no object twice.
 fn plan(mapper: &RestMapper, policies: &[(usize, &RequestPolicy)]) -> Vec<ListedResource> {
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
     let mut by_resource: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! Formats the results of one object as a report of the Policy Working Group or of `openreports.io`.
 //!
-//! Each report has one object as its scope. Its counts are those of its results, so the counts of all reports add up to
-//! the number of results.
+//! Each report has one object as its scope. It counts only its own results, so the counts of all reports add up to the
+//! number of results.
 //!
 //! Source: the CustomResourceDefinitions `policyreports.wgpolicyk8s.io` (v1alpha2) and `reports.openreports.io`
 //! (v1alpha1).
@@ -16,10 +16,10 @@ use crate::cli::check::fingerprint::Hash;
 /// The label that marks the reports, so that old ones can be selected and deleted.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// The engine in reports.
+/// The value of `source` in each result: the engine that produced it.
 const SOURCE: &str = "kubectl-vap";
 
-/// The API of reports.
+/// The API group and version of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReportApi {
     /// `wgpolicyk8s.io/v1alpha2`.
@@ -91,7 +91,8 @@ fn name(id: &ObjectId, namespace: &str) -> String {
     format!("kubectl-vap-{:016x}", hash.0)
 }
 
-/// Returns the results of a policy: one for each violation and failure, otherwise one for the policy.
+/// Returns one result for each violation and each distinct failure. If there are none, returns one result for the
+/// policy.
 fn entries(result: &PolicyResult) -> Vec<Value> {
     let entry = |outcome: &str, rule: Option<&str>, message: String, mut properties: Value| {
         let mut entry = Map::new();
@@ -135,7 +136,7 @@ fn entries(result: &PolicyResult) -> Vec<Value> {
             properties,
         ));
     }
-    // An evaluation that fails for several bindings is one result.
+    // An expression that fails with the same error for several bindings has only one result.
     let failures: BTreeSet<_> = result
         .errors
         .iter()

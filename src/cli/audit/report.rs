@@ -1,6 +1,6 @@
 //! The counts of an audit, and the documented formats of `-o json` and `-o jsonl`.
 //!
-//! The size of a report does not depend on the number of objects: it has counts and a few examples.
+//! The size of a report does not depend on the number of objects: it contains only counts and a few examples.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -34,7 +34,8 @@ impl Results {
             let errors = errors.map(|failure| ("error", &failure.field_ref, &failure.message));
             let mut added: Vec<(&str, &str)> = Vec::new();
             for (level, field_ref, message) in violations.chain(errors) {
-                // A validation that is false for several bindings or params with one message is one result.
+                // If a validation is false for several bindings or params with the same message, there is only one
+                // result.
                 if added.contains(&(field_ref, message)) {
                     continue;
                 }

@@ -86,7 +86,7 @@ pub(super) fn comment_advice(text: &str, location: Location) -> Option<String> {
     })
 }
 
-/// Returns true if the token `n` follows a bitwise operator, one of whose operands is a number.
+/// Returns true if a bitwise operator precedes the token `n`, and one of its operands is a number.
 pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
     let between = || {
         let before = n.checked_sub(1)?;
@@ -102,7 +102,7 @@ pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
             let ends = source.kind(n).is_some_and(Kind::closes_bracket);
             ends || matches!(source.kind(n), Some(Kind::Int | Kind::Ident))
         };
-        // `a < 3 & b > 4` is a conjunction of comparisons.
+        // `a < 3 & b > 4` joins comparisons, so `&` is not bitwise.
         let is_of_comparison = || {
             let is_compared = |side: Option<Range<usize>>| {
                 let mut tokens = side.into_iter().flatten();
@@ -118,7 +118,8 @@ pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
     })
 }
 
-/// Returns the operator of another language at the location of a syntax error, as code points, and the CEL operator.
+/// Returns the code points of another language's operator at the location of a syntax error, and the CEL operator that
+/// replaces it.
 pub(super) fn operator_correction(
     text: &str,
     location: Location,
@@ -146,7 +147,7 @@ pub(super) fn operator_correction(
     [Some(next), last].into_iter().flatten().find_map(|at| {
         let part = token(at)?;
         let word = text.get(part.clone())?;
-        // A part of an operator that CEL lacks, such as `+=` or `=~`.
+        // The word may be part of an operator that CEL lacks, such as `+=` or `=~`.
         let is_other = |c: char| matches!(c, '+' | '-' | '*' | '/' | '%' | '~' | ':');
         let is_after = |c: char| matches!(c, '*' | '/' | '%' | '~');
         let rest = text.get(part.end..)?;
@@ -208,7 +209,7 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
         &mut MAX_NODES.clone(),
     );
     let ast = ast?;
-    // The argument is a part of `text`.
+    // `argument` is a slice of `text`, so the difference between their addresses is its byte offset.
     let start = argument.as_ptr() as usize - text.as_ptr() as usize;
     let replacement = |new: String| {
         let source = TokenText::new(text);
@@ -254,7 +255,7 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
         } if matches!(&**function, "_?._" | "_[?_]") => {
             replacement(format!("{argument}.hasValue()"))
         }
-        // A key of a label, such as `labels.app.kubernetes.io/name`.
+        // A label key without quotes, such as `labels.app.kubernetes.io/name`, which CEL parses as a division.
         Expr::Call {
             function,
             target: None,
@@ -268,14 +269,14 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
             let is_key = key.chars().all(is_of_key) && key.matches('/').count() == 1;
             is_key.then(|| replacement(format!("'{key}' in {map}")))?
         }
-        // The path in a string.
+        // A path in quotes, as in `has('object.spec')`.
         Expr::Literal(Literal::String(path)) => {
             let is_of_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
             let is_path = path.contains('.') && path.chars().all(is_of_path);
             is_path.then(|| replacement(format!("has({path})")))?
         }
         Expr::Ident(name) => {
-            // The variables of CRD rules and of other admission webhooks.
+            // CRD rules and other admission webhooks use these names for `oldObject` and `object`.
             let name = match &**name {
                 "oldSelf" | "old" => "oldObject",
                 "self" | "newObject" => "object",
@@ -333,7 +334,7 @@ fn end_of_argument(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// Returns the byte of the code point with index `n`, or the end of the text.
+/// Returns the byte offset of the code point with index `n`, or the end of the text.
 pub(super) fn byte_of(text: &str, n: usize) -> Option<usize> {
     let starts = text.char_indices().map(|(byte, _)| byte);
     starts.chain([text.len()]).nth(n)
@@ -454,8 +455,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns `quantity` or `semver` if this function constructs the value of `id`. Such values are compared with
-/// functions instead of operators. Returns `None` for other values.
+/// Returns `quantity` or `semver` if the function with this name constructs the value of `id`. Such values are compared
+/// with functions instead of operators. Returns `None` for other values.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {

@@ -30,7 +30,7 @@ pub(in crate::cli) const MAX_RESULTS: usize = 5_000;
 /// Formats findings as workflow commands, one per line, which GitHub shows as annotations of a pull request.
 ///
 /// GitHub shows a limited number of annotations of each level. If there are more findings, the last annotation shows
-/// the number of the others. These are printed to the log.
+/// the number of omitted findings, which are printed to the log.
 ///
 /// Source: GitHub documentation, "Workflow commands for GitHub Actions", "Setting an error message".
 #[must_use]

@@ -37,8 +37,8 @@ pub(in crate::cli) fn resource_of<T>(object: &Object<T>) -> Option<Gvr> {
     Some(Gvr::new(group, version, resource))
 }
 
-/// Returns the error about a policy or binding whose `apiVersion` only the old version serves, by default or if
-/// enabled.
+/// Returns the error about a policy or binding whose `apiVersion` only the old Kubernetes version serves, by default or
+/// if enabled.
 pub(in crate::cli) fn removed<T>(object: &Object<T>, [old, new]: [&Known; 2]) -> Option<Finding> {
     let gvr = resource_of(object)?;
     let is_served = |known: &Known| known.mapper.resource(&gvr).is_some();
@@ -161,8 +161,8 @@ fn newer_api<T>(object: &Object<T>, known: &Known, gvr: &Gvr) -> Option<Finding>
     Some(finding)
 }
 
-/// Returns true if a CustomResourceDefinition lacks the fields of every definition. It is then a patch, or an assertion
-/// of a test.
+/// Returns true if a CustomResourceDefinition lacks the fields that every definition has. It is then a patch, or an
+/// assertion of a test.
 pub(super) fn is_patch<T>(object: &Object<T>) -> bool {
     let spec = object.document.node.get("spec");
     let lacks = |name: &&str| spec.and_then(|spec| spec.get(name)).is_none();
@@ -180,7 +180,7 @@ pub(super) fn definition_finding<T>(object: &Object<T>) -> Option<Finding> {
         _ => "",
     };
     let message = format!("no version of Kubernetes{since} serves {DEFINITION} as {api_version}");
-    // Other versions have their schemas in other fields, so there is no fix that changes only the version.
+    // Other versions contain their schemas in different fields, so there is no fix that changes only the version.
     let mut finding = version_finding(object, Severity::Error, &message);
     finding.help = Some(format!(
         "write {DEFINITION_VERSION}, with a schema in each item of `spec.versions`; the API server rejects this version"

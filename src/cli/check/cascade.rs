@@ -50,13 +50,15 @@ pub(super) fn remove_consequences(
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();
-    // A required field whose name is misspelled, or that is in another object, is not also reported as missing.
+    // If an unknown field is a misspelled or misplaced required field, the required field is not also reported as
+    // missing.
     let unknown: Vec<String> = findings
         .iter()
         .filter(|finding| finding.rule == Rule::UnknownField)
         .map(field)
         .collect();
-    // The costs of params without a schema are estimated for values of any size.
+    // Without a schema of the params, costs are estimated for params of any size, so findings about high costs are
+    // misleading.
     let is_param_kind = |finding: &Finding| finding.rule == Rule::ParamKindNotFound;
     let has_params_without_schema = findings.iter().any(is_param_kind);
     split_api_version(findings);
@@ -77,7 +79,7 @@ pub(super) fn remove_consequences(
         match finding.rule {
             // After the first syntax error, the parser misreads the rest of the expression.
             Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
-            // A rule with an invalid operation may list the operations of its resources.
+            // If a rule has an invalid operation, its author may have meant an operation that its resources support.
             Rule::ImpossibleOperation
                 if field_ref.split(".resources[").next().is_some_and(|rule| {
                     let operations = format!("{rule}.operations");
@@ -100,7 +102,7 @@ pub(super) fn remove_consequences(
     });
 }
 
-/// Merges the findings about `group` and `version` in place of `apiVersion`, as in the paramKind of a policy.
+/// Merges the findings about a paramKind with `group` and `version` instead of `apiVersion`.
 fn split_api_version(findings: &mut Vec<Finding>) {
     const FIELD: &str = "spec.paramKind.";
     let is_at = |finding: &Finding, rule: Rule, field: &str| {

@@ -19,7 +19,7 @@ use crate::cli::text::{clean, cut};
 use crate::policy::analysis::Profile;
 use crate::version::VersionRange;
 
-/// Maximum width of the words before and after a fix, in columns.
+/// Maximum width of the text before and after a fix in a message, in columns.
 const MAX_WORDS: usize = 60;
 
 /// The options and settings of a check, combined from the flags and the configuration file.
@@ -171,8 +171,8 @@ pub(in crate::cli) fn run(
     Ok((report, messages))
 }
 
-/// Returns the messages about the fixes of all files. Without `is_dry`, each fix has a line. With it, the diff shows the
-/// fixes.
+/// Returns the messages about the fixes of all files. With `is_dry`, the messages do not list each fix, because the
+/// diff shows them.
 fn fix_messages(fixes: &[FixReport], is_dry: bool) -> Vec<String> {
     if fixes.is_empty() {
         return vec!["no finding has a fix that --fix can apply".to_owned()];

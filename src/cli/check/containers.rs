@@ -12,7 +12,7 @@ use crate::policy::lint::containers::ContainerReads;
 use crate::policy::rule::Rule;
 use crate::version::KubernetesVersion;
 
-/// The fields of containers that a policy checks, and the resources for which it does.
+/// The fields of containers that a policy checks, and the resources for which it checks them.
 #[derive(Debug)]
 pub(in crate::cli) struct CheckedContainers {
     resources: BTreeSet<(String, String)>,

@@ -198,7 +198,7 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
 
 /// Returns true if the API server drops an unknown field at `place` of a definition instead of rejecting it.
 ///
-/// Some fields accept a schema or a value of another type. The decoders of these fields are not strict.
+/// Some fields accept a schema or a value of a different type. The decoders of these fields are not strict.
 ///
 /// Source: k8s.io/apiextensions-apiserver `pkg/apis/apiextensions/v1/marshal.go` (`JSONSchemaPropsOrBool`,
 /// `JSONSchemaPropsOrArray`); verified on an API server.
@@ -303,7 +303,7 @@ fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumpt
         return None;
     };
     let entry = entries.get(name)?;
-    // `example` has no effect.
+    // `example` has no effect, so renaming the key to it removes the default.
     let edit = crd.document.edit_key(&crd.source, &entry.key, "example")?;
     Some(Assumption {
         as_if: Some("there were no default"),
@@ -311,7 +311,8 @@ fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumpt
     })
 }
 
-/// Returns the path of a property if the error is about the fieldPath of a rule.
+/// Returns the path of a property as an example of a valid fieldPath. `None` if the error is not about the fieldPath of
+/// a rule, or if there is no property.
 fn valid_field_path(crd: &Object<Crd>, error: &DefinitionError) -> Option<String> {
     let [
         schema @ ..,
@@ -516,7 +517,7 @@ fn rule_of(error: &DefinitionError) -> Rule {
     }
 }
 
-/// Sets the location of a finding to the part of an expression that has the diagnostic `issue`.
+/// Sets the location of a finding to the part of an expression to which the diagnostic `issue` refers.
 fn mark(finding: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: &Diagnostic) {
     let Some(start) = SourceMap::new(text).byte(issue.location) else {
         return;

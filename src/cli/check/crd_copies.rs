@@ -42,7 +42,7 @@ impl CrdCopies {
                 let is_equal = |(_, other): &(usize, &Object<Crd>)| {
                     other.value.definition() == crd.value.definition()
                 };
-                // An equal copy counts if it is in another file, because it may be the nearest.
+                // Equal copies in different files all count, because each of them may be the nearest.
                 let is_of_file =
                     |(_, other): &(usize, &Object<Crd>)| other.source.name == crd.source.name;
                 if !copies.iter().any(|it| is_equal(it) && is_of_file(it)) {
@@ -61,8 +61,8 @@ impl CrdCopies {
         }
     }
 
-    /// Checks a policy of `file` with the nearest copies. Changes the findings about undefined fields that another copy
-    /// defines to notes.
+    /// Checks a policy of `file` with the nearest copies. A finding about an undefined field becomes a note if another
+    /// copy defines the field.
     pub(super) fn check(
         &self,
         base: &Known,
@@ -78,7 +78,7 @@ impl CrdCopies {
         outcome
     }
 
-    /// Returns the index of the copy of each definition that is nearest to a file.
+    /// Returns, for each definition, the index of the copy that is nearest to a file.
     fn nearest_copies(&self, file: &str) -> Vec<usize> {
         let nearest = self.by_name.values().filter_map(|copies| {
             let distance = |copy: &&(usize, String)| names::distance(&copy.1, file);

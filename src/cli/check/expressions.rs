@@ -157,8 +157,8 @@ fn withhold_incomplete(
     finding.fix = fix.filter(|edit| edit.value().is_none_or(is_correctable));
 }
 
-/// Returns the part of the expression that the fix of a finding replaces according to `proposal`, and removes the operator
-/// that the message of the parser suggests.
+/// Returns the bytes of the expression that `proposal` replaces, if the finding has a fix. Also removes the parser's
+/// own suggestion from the message.
 fn replaced_part(
     finding: &mut Finding,
     proposal: Option<&Proposal>,
@@ -181,8 +181,8 @@ pub(super) fn add_assumptions(
     assume_order(policy, analysis, findings);
 }
 
-/// Adds to each error about a variable that is declared too late the assumption that it is declared first: the edit writes
-/// the expression of the variable in its place.
+/// Adds an assumption to each error about a variable that is declared too late. The edit replaces the variable with its
+/// expression, as if it were declared earlier.
 fn assume_order(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -248,8 +248,9 @@ fn comment_proposal(
     advice::comment_advice(&expression.text, location).map(Proposal::hint)
 }
 
-/// Adds an assumption to the first error of each match condition that has no fix: the condition is true. Without the
-/// assumption, the error hides the findings about absent values, because no request reaches the validations.
+/// Adds the assumption that a match condition is true to the first error of the condition, if the error has no fix.
+/// Without the assumption, the error hides the findings about absent values, because no request reaches the
+/// validations.
 fn assume_conditions(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -403,7 +404,7 @@ pub(super) fn warnings(
             let other_kinds = undefined.zip(expression).and_then(|(_, expression)| {
                 kinds::hint(facts, expression, first.location, &finding.kinds)
             });
-            // A correction for one kind may be wrong for another kind that the expression also reads.
+            // A correction for one kind may be wrong for a different kind that the expression also reads.
             let n_kinds = analysis.typed.checked.len() + analysis.typed.by_wildcard.checked.len();
             let is_for_all = other_kinds.is_none()
                 && (finding.kinds.len() >= n_kinds || expression.is_some_and(tests_kind));
@@ -451,7 +452,7 @@ pub(super) fn warnings(
     }
 }
 
-/// Joins the parts of a help. A part that is a hint ends with a semicolon. `None` if there are no parts.
+/// Joins the parts of a help text. A part that is a hint ends with a semicolon. `None` if there are no parts.
 fn joined_sentences(helps: &[String]) -> Option<String> {
     let help = helps.join(" ");
     let help = help.trim_end_matches(';').to_owned();
@@ -468,7 +469,7 @@ fn fields_with_undeclared_names(findings: &[Finding]) -> HashSet<String> {
         .collect()
 }
 
-/// Returns the kind of the params if the selection at `location` is of a field of `params`.
+/// Returns the kind of the params if a field of `params` is selected at `location`.
 fn param_kind_at(
     policy: &RequestPolicy,
     expression: Option<&PolicyExpression>,
@@ -498,7 +499,7 @@ fn add_effect(
     helps
 }
 
-/// Sets the witness of the type error at a location of the expression with an index.
+/// Sets the witness of the type error at `location` in the expression with the index `index`.
 fn set_proof(
     finding: &mut Finding,
     proofs: &[TypeErrorWitness],
@@ -531,7 +532,7 @@ pub(super) fn lint_proposal(
     Some((proposal.help, edit))
 }
 
-/// A finding that is equal for all `kinds`.
+/// A finding that is the same for all `kinds`.
 struct Group<'a> {
     /// The first kind with the finding.
     gvk: &'a Gvk,
@@ -593,7 +594,7 @@ fn one_line(message: &str) -> String {
 struct Text<'a> {
     compiled: &'a str,
     source: SourceMap,
-    /// The number of code points of the field before the compiled source.
+    /// The number of code points in the field before the compiled source.
     n_before: usize,
     /// The start and the length of the expression without surrounding whitespace, in code points.
     solid: (usize, usize),

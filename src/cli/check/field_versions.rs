@@ -1,4 +1,4 @@
-//! The Kubernetes versions that have a field which the target version does not have.
+//! Hints about the Kubernetes versions that have a field that the target version lacks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::schema::resolver::{Resolution, SchemaResolver as _};
 use crate::schema::{Builtin, DeclField, DeclKind, DeclType, Gvk};
 use crate::version::KubernetesVersion;
 
-/// Returns a hint about the versions that have an undeclared field of objects of the kind `gvk`. `builtin` are the APIs of
-/// the target version. `None` if no supported version has the field, or if the kind is not built in.
+/// Returns a hint about the versions in which objects of the kind `gvk` have the undeclared field. `builtin` are the
+/// APIs of the target version. `None` if no supported version has the field, or if the kind is not built in.
 pub(super) fn hint(builtin: &Builtin, gvk: &Gvk, undefined: &UndefinedField) -> Option<String> {
     let Candidates::Declared(fields) = &undefined.candidates else {
         return None;
@@ -18,7 +18,7 @@ pub(super) fn hint(builtin: &Builtin, gvk: &Gvk, undefined: &UndefinedField) -> 
     let names = fields.field_names();
     let own = root(builtin, gvk)?;
     let is_parent = |type_: &DeclType| {
-        // The checker does not declare fields without a type, but the interpreter does.
+        // `names` is from the interpreter, which knows fields without a type, or from the checker, which does not.
         names == type_.field_names()
             || type_
                 .declared_fields()
@@ -67,8 +67,8 @@ type Predicate<'a> = &'a dyn Fn(&DeclType) -> bool;
 
 type Pair = (*const DeclType, *const DeclType);
 
-/// Returns true if `own` and `other` have two types at the same path that satisfy the predicates. `compared` contains
-/// the pairs that were already visited.
+/// Returns true if, at some path, the type in `own` satisfies the first predicate, and the type in `other` the second
+/// one. `compared` contains the pairs that were already visited.
 fn has_pair(
     (own, other): (&Arc<DeclType>, &Arc<DeclType>),
     predicates: (Predicate<'_>, Predicate<'_>),

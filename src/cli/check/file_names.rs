@@ -1,4 +1,4 @@
-//! Names of files that do not depend on the working directory and on the way in which paths are written.
+//! File names that depend neither on the working directory nor on the notation of the given paths.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Names {
         name
     }
 
-    /// Returns true if the file with a name does not exist.
+    /// Returns true if no file with this name exists.
     pub(super) fn is_missing(&self, name: &str) -> bool {
         name != STDIN && !self.directory.join(name).exists()
     }

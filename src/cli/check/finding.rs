@@ -185,7 +185,8 @@ impl Finding {
         remedies
     }
 
-    /// Returns true if `--fix` can apply a fix of the finding: a fix of a YAML anchor may change more than one value.
+    /// Returns true if `--fix` can apply a fix of the finding. In a file with YAML anchors, a fix that changes more
+    /// than one value is not applied.
     pub(in crate::cli) fn is_fixable(&self) -> bool {
         let has_anchor = |edit: &Edit| {
             let bytes = edit.source.text().as_bytes();
@@ -211,7 +212,7 @@ impl Finding {
     }
 }
 
-/// Appends `text` to a help, after a semicolon unless the help already ends with `?` or `;`.
+/// Appends `text` to a help text, after a semicolon unless the help already ends with `?` or `;`.
 pub(super) fn joined_help(help: Option<String>, text: &str) -> String {
     match help {
         Some(help) if help.ends_with(['?', ';']) => format!("{help} {text}"),
@@ -287,7 +288,8 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// Returns the names of the owner, the most specific first. Each name has the noun for messages, such as `policy`.
+    /// Returns the names of the owner, the most specific first. Each name has a noun before it, such as `policy`, for
+    /// messages.
     pub(in crate::cli) fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let names = match self {
             Self::None => [None, None],

@@ -75,7 +75,7 @@ pub struct AppliedFix {
 }
 
 impl AppliedFix {
-    /// Describes an edit. `findings` are those of the round.
+    /// Describes an edit. `findings` are the findings of the round.
     fn new(edit: &Edit, findings: &[Finding], round: usize) -> Self {
         let text = edit.source.text();
         let (words, place) = (
@@ -133,7 +133,7 @@ impl Candidate {
 
 /// A file with the fixes of all rounds.
 struct FixedFile {
-    /// The file as written.
+    /// The original file.
     written: Arc<SourceText>,
     /// The new content. `None` if nothing changed.
     text: Option<String>,
@@ -299,7 +299,7 @@ struct Fixer<'a> {
     tries_left: usize,
 }
 
-/// A reason not to apply fixes: a fixed finding that remains, or a new finding. `file` is the file of the finding.
+/// A reason not to apply fixes: a finding that remains despite its fix, or a new finding. `file` contains this finding.
 #[derive(Debug)]
 struct Objection {
     file: String,
@@ -339,7 +339,7 @@ impl Fixer<'_> {
                 }
             }
             if !is_less {
-                // The fixes of several files conflict.
+                // The reported files have no fixes to remove, so the fixes of several files conflict.
                 for (_, file) in &mut files {
                     file.edits.clear();
                     file.not_fixed = objections.first().map(|objection| objection.reason.clone());
@@ -393,7 +393,7 @@ impl Fixer<'_> {
         let mut fixed: HashSet<Key> = HashSet::new();
         // The fields of valid expressions that a fix changes.
         let mut changed_fields: HashSet<(&str, &str)> = HashSet::new();
-        // The ends of the corrections of syntax errors.
+        // The end of the correction of each syntax error, by file and field.
         let mut syntax_ends: HashMap<(&str, &str), Place> = HashMap::new();
         for finding in self.before {
             let is_fixed = finding

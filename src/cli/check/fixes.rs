@@ -40,7 +40,7 @@ pub(super) fn replace_name<T>(
     let (offset, length) = marked;
     let token: String = text.chars().skip(offset).take(length).collect();
     let n = name.chars().count();
-    // The location of a call is its parenthesis.
+    // The location of a call is its parenthesis, which follows the name.
     if token == "(" && n > 0 {
         let start = offset.checked_sub(n)?;
         let before: String = text.chars().skip(start).take(n).collect();
@@ -138,7 +138,7 @@ impl<'a> Fixes<'a> {
         find().unwrap_or(false)
     }
 
-    /// Replaces an impossible group if its rule can intend only one served group.
+    /// Replaces an impossible group if only one served group fits the rest of its rule.
     fn intended_group(&self, field_ref: &str) -> Option<Edit> {
         let node = self.policy.document.node.nearest(field_ref);
         let (_, n) = field_ref.split_once("resourceRules[")?;
@@ -184,9 +184,9 @@ impl<'a> Fixes<'a> {
             .edit_text(field_ref, offset..offset + 1, &optional)
     }
 
-    /// Removes a fix of a comparison whose operands are never equal if the policy then allows requests that it denies
-    /// now. A fix that inserts `size()`, a number, `true` or `false` remains, because it is certainly what the author
-    /// intended.
+    /// Removes the fix of a comparison with operands that are never equal, if the fixed policy would allow requests
+    /// that it denies now. A fix that inserts `size()`, a number, `true` or `false` remains, because it is certainly
+    /// what the author intended.
     pub(super) fn withhold_unsafe_comparison(&self, finding: &mut Finding) {
         let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
             return;
@@ -206,7 +206,7 @@ impl<'a> Fixes<'a> {
     /// example is a misspelled field in `!has()`.
     pub(super) fn remove_unsafe_names(&self, findings: &mut [Finding]) {
         let mut n_left = MAX_COMPILATIONS;
-        // Findings about several kinds have the same fix.
+        // Findings about several kinds can have the same fix, which is compared only once.
         let mut compared: HashMap<(String, String), bool> = HashMap::new();
         for finding in findings {
             let is_name = finding.rule == Rule::UndefinedField && !finding.rejected;
@@ -268,7 +268,7 @@ fn withhold_fix(finding: &mut Finding) {
     mark_withheld(finding);
 }
 
-/// The reason for a withheld fix, in a help.
+/// The reason for a withheld fix, in a help text.
 const MAY_ALLOW: &str = "the policy may then allow requests that it denies now";
 
 /// Adds the reason why a finding has no fix to its help.
@@ -333,7 +333,7 @@ fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint)
             continue;
         }
         let field = args.iter().find_map(|id| last_field(ast, *id))?;
-        // A field of the same name of a part of the object, such as the kind of a subject.
+        // A field `kind` may belong to a part of the object, such as a subject, instead of the object itself.
         let is_of_part = suggested.is_some_and(|name| {
             let mut matched = matched.clone();
             field == "kind" && !matched.any(|it| &*it.gvk.kind == name)
@@ -358,7 +358,7 @@ fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint)
             match meant(&names, literal, field == "operation") {
                 _ if !is_wrong => {}
                 None if is_suggested => {
-                    // The other literals of a list are valid, unless they are also similar to the suggested value.
+                    // Other literals of a list count as valid, unless they are also similar to the suggested value.
                     if let Some(near) = nearest_only(literal, names.iter().copied()) {
                         if correction.is_some() {
                             return None;

@@ -90,12 +90,12 @@ fn version_hint(policy: &RequestPolicy, kinds: &[String], having: &[&Gvk]) -> Op
     })
 }
 
-/// Returns true if the selection at `location` of `expression` is of a field of `params`.
+/// Returns true if a field of `params` is selected at `location` of `expression`.
 pub(super) fn is_of_params(expression: &PolicyExpression, location: Location) -> bool {
     selected_path(expression, location).is_some_and(|(root, _)| root == "params")
 }
 
-/// Returns the variable and the fields from it to the selection at `location`.
+/// Returns the variable, and the fields that lead from it to the selection at `location`.
 fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&str, Vec<&str>)> {
     let (ast, text) = (expression.parsed().ok()?, &expression.text);
     let byte = SourceMap::new(text).byte(location)?;

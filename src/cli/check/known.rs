@@ -53,7 +53,7 @@ pub struct Known {
     pub(in crate::cli) object_cache: Arc<ObjectCache>,
     /// The types that expressions of mutations have used, shared between policies.
     types: Arc<KnownTypes>,
-    /// Ends the checks with these APIs.
+    /// Cancels the checks that use these APIs.
     pub(in crate::cli) cancellation: Cancellation,
 }
 
@@ -120,7 +120,7 @@ impl Known {
         apis
     }
 
-    /// Returns a copy of these APIs for an API server of another version.
+    /// Returns a copy of these APIs for an API server of a different version.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.

@@ -8,7 +8,7 @@ use super::finding::{Finding, Severity};
 use super::suggestion::nearest;
 use crate::policy::rule::Rule;
 
-/// The name for all rules.
+/// The name that selects all rules.
 pub(super) const ALL: &str = "all";
 
 /// The level of a rule.

@@ -125,7 +125,7 @@ pub(super) fn check(
     }
 }
 
-/// Returns the help about an impossible group whose correction the rule lists already.
+/// Returns the help about an impossible group if its rule already lists the intended group.
 fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
     let hint = lint.fix.as_deref()?.strip_prefix("did you mean `")?;
     let meant = hint.strip_suffix("`?")?;
@@ -170,8 +170,8 @@ fn merge_operations(lints: &mut Vec<Lint>) {
     *lints = merged;
 }
 
-/// Replaces the first operation of a rule with the only operation of all its resources. The author may have intended
-/// another resource.
+/// Replaces the first operation of a rule with the only operation of all its resources. The author may have intended a
+/// different resource.
 fn possible_operation(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<Edit> {
     let root = &policy.document.node;
     let rule = root.nearest(lint.field_ref.split(".resources[").next()?);

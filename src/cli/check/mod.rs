@@ -149,8 +149,8 @@ pub(super) fn run_with_cluster<E: From<SchemaError>>(
     Ok(check_input(options, settings, input, crds, cluster)?)
 }
 
-/// Checks an input that was read. `crds` has the definitions whose schemas are used but not checked, and `cluster` the data
-/// of the cluster, if one is used.
+/// Checks an input that was read. `crds` contains the definitions whose schemas are used but not checked. `cluster`
+/// contains the data of the cluster, if one is used.
 ///
 /// # Errors
 /// Returns an error if the built-in schemas cannot be read.
@@ -249,7 +249,7 @@ pub(in crate::cli) struct OtherFiles<'a> {
     pub(in crate::cli) before: Vec<&'a Input>,
     /// The files after the checked one.
     pub(in crate::cli) after: Vec<&'a Input>,
-    /// Returns the reads of the containers of all policies in these files.
+    /// Returns the container fields that the policies in these files check.
     pub(in crate::cli) container_reads: &'a (dyn Fn() -> Vec<&'a CheckedContainers> + Sync),
 }
 
@@ -271,7 +271,7 @@ struct ReadObjects<'r, 'a> {
     others: Option<&'r OtherFiles<'a>>,
     copies: CrdCopies,
     input: Input,
-    /// The input of `--crds`, without the definitions themselves.
+    /// The rest of the input of `--crds`, without the definitions.
     crds: Input,
     cluster: ClusterData,
     /// The number of definitions in the input.
@@ -461,7 +461,7 @@ fn webhook_findings(
     findings.into_iter().flatten().collect()
 }
 
-/// Returns the findings about a single webhook configuration, with those that are consequences of others.
+/// Returns the findings about a single webhook configuration, including findings that are consequences of others.
 pub(in crate::cli) fn configuration_findings(
     configuration: &Object<Value>,
     known: &Known,

@@ -19,7 +19,7 @@ const MAX_KINDS: usize = 8;
 /// Maximum number of files with policies of the same name that a binding is compared with.
 const MAX_OTHER_FILES: usize = 100;
 
-/// Returns findings about several objects of the inputs with the same kind and name. A cluster can have only one of them.
+/// Returns findings about objects of the inputs with the same kind and name. A cluster can contain only one of them.
 pub(super) fn duplicates(inputs: &[&Input], crds: &[&Object<Crd>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let inputs = || inputs.iter().copied();
@@ -60,7 +60,7 @@ fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: 
             first.source.name,
             first.place().line
         );
-        // Files in different directories are often test data or alternatives.
+        // Files in different directories are often test data or alternatives, so their duplicates are not reported.
         let directory =
             |object: &Object<T>| Path::new(&object.source.name).parent().map(Path::to_owned);
         let severity = match () {
@@ -110,7 +110,7 @@ fn set_other_files_of<T>(policies: &mut [&mut Object<T>]) {
     }
 }
 
-/// Copies [`Object::other_files`] from the policies of `input` to the policies of the same files and names in `corrected`.
+/// Copies [`Object::other_files`] from each policy of `input` to the policy with the same file and name in `corrected`.
 pub(super) fn copy_other_files(input: &Input, corrected: &mut Input) {
     fn all(input: &Input) -> impl Iterator<Item = &Object<RequestPolicy>> {
         let mutating = input.mutating_policies.iter();
@@ -130,8 +130,8 @@ pub(super) fn copy_other_files(input: &Input, corrected: &mut Input) {
     }
 }
 
-/// Returns the distance of two files: 0 for the same file, 1 for files of the same directory. Each step between their
-/// directories adds 1.
+/// Returns the distance between two files: 0 for the same file, 1 for files of the same directory. Each step between
+/// their directories adds 1.
 pub(super) fn distance(file: &str, other: &str) -> usize {
     if file == other {
         return 0;
@@ -154,7 +154,7 @@ pub(super) fn distance(file: &str, other: &str) -> usize {
 
 /// Returns a note that lists the kinds of skipped objects. `None` if no object was skipped.
 pub(super) fn skipped_kinds(kinds: &ByKind) -> Option<Finding> {
-    // Probes and baselines are files of this tool.
+    // Kinds of this tool, such as probes and baselines, are not listed.
     let others = || kinds.iter().filter(|((version, _), _)| !is_own(version));
     let first = others()
         .map(|(_, of)| of)

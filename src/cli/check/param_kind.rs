@@ -82,7 +82,8 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
             if api_version == gvk.api_version() {
                 return Some(("spec.paramKind.kind", kind));
             }
-            // The next round of the check corrects the version.
+            // If the kind and the version differ, the kind is corrected first. The next round of the check corrects the
+            // version.
             let is_same_kind = kind == &*gvk.kind;
             Some(if is_same_kind {
                 ("spec.paramKind.apiVersion", api_version)
@@ -101,7 +102,7 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
     }
 }
 
-/// Returns false if the only similar kind has both another name and another version.
+/// Returns false if the paramKind was not found, and no similar kind has the same apiVersion or the same name.
 fn is_only_difference(state: &ParamKindState) -> bool {
     let ParamKindState::NotFound { gvk, similar } = state else {
         return true;

@@ -66,7 +66,7 @@ pub(super) struct PolicyAnalysis {
     /// The number of leading `errors` that the API server reports when the policy is created.
     pub(super) n_at_create: usize,
     pub(super) matches: Matches,
-    /// True if the rules of a webhook match reviews (such as `TokenReview`), which `matches` does not contain.
+    /// True if the rules of a webhook match reviews such as TokenReview. `matches` does not contain them.
     has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,
@@ -226,7 +226,7 @@ fn check_whole(
 }
 
 /// Changes the consequence of failing expressions if no binding of the policy has the action Deny: requests are then
-/// not denied. An exception are audit annotations, whose errors deny requests regardless of the actions.
+/// not denied. Audit annotations are an exception: their errors deny requests regardless of the actions.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch`.
 fn apply_actions(
@@ -421,7 +421,7 @@ fn analyze(
 fn exclusions(policy: &Object<RequestPolicy>, known: &Known, findings: &mut Vec<Finding>) {
     for unserved in matching::unserved_exclusions(&policy.value, &known.mapper) {
         let Some(meant) = unserved.suggestion.as_ref().filter(|_| {
-            // The CRD of another resource may not be in the input.
+            // The CRD of any other resource might be missing from the input.
             unserved.is_misspelled || unserved.is_known
         }) else {
             continue;
@@ -563,7 +563,7 @@ fn scope_edit(
     document.edit_value(&policy.source, rule.get("scope")?, meant)
 }
 
-/// Replaces the name of a subresource with the similar name of another subresource of the resource.
+/// Replaces the name of an unserved subresource with a similar name of a subresource of the same resource.
 fn subresource_edit(
     policy: &Object<RequestPolicy>,
     item: &Node,
@@ -720,8 +720,8 @@ fn coverage(
     findings.push(finding);
 }
 
-/// Returns the bindings of `policy`. If several files have a policy of this name, as alternatives do, a binding belongs to
-/// the policy in the nearest directory.
+/// Returns the bindings of `policy`. If several files define a policy with this name, for example as alternatives, a
+/// binding belongs to the policy in the nearest directory.
 pub(super) fn bindings_of<'a>(
     policy: &'a Object<RequestPolicy>,
     bindings: &'a [Object<ValidatingAdmissionPolicyBinding>],

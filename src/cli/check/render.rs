@@ -210,7 +210,7 @@ fn write_with(out: &mut String, finding: &Finding, style: Style, terminal: Termi
     let (about, also, help) = notes(finding, style);
     let location = &finding.location;
     let mut suffix = String::new();
-    // Short notes follow the location. The others have their own lines.
+    // Short notes follow the location. Longer notes have their own lines.
     let [about, also] = [about, also].map(|note| {
         let note = note?;
         let longer = format!("{suffix}, {}", note.replacen(": ", " ", 1));

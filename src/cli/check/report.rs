@@ -398,7 +398,7 @@ impl CheckReport {
                     (!bound.contains(name)).then_some((name, is_near))
                 });
                 let meant = intended_policy(name, &policies, &unbound.collect::<Vec<_>>());
-                // The policy may be a part of the file that could not be read.
+                // The policy may be in the part of the file that could not be read.
                 let is_of_file = |finding: &Finding| {
                     matches!(finding.rule, Rule::InvalidYaml | Rule::UnknownKind)
                         && finding.location.file == binding.source.name
@@ -406,7 +406,8 @@ impl CheckReport {
                 if meant.is_none() && self.findings.iter().any(is_of_file) {
                     continue;
                 }
-                // A binding with the name of its policy, or of another stage, belongs to a policy that is not in the input.
+                // If a binding has the name of its policy, the policy is probably missing from the input, so there is
+                // no fix.
                 let only = nearest_only(name, policies.iter().map(String::as_str))
                     .filter(|only| is_misspelled(name, only) && binding.name() != Some(name))
                     .filter(|only| meant.as_deref() == Some(*only));
@@ -425,7 +426,7 @@ impl CheckReport {
         for policy in all_policies.iter().copied() {
             let name = policy.value.name.as_deref().unwrap_or_default();
             let has_all = !bound.is_empty() && !is_live || facts.has_bindings;
-            // A binding without the name of a policy probably belongs to a policy in the same directory.
+            // A binding without a policyName probably belongs to a policy in the same directory.
             let is_near = |file: &str| directory(file) == directory(&policy.source.name);
             let mut invalid = facts.invalid_bindings.iter();
             let may_be_bound = meant_names.contains(name)
@@ -556,7 +557,7 @@ struct BindingFacts<'a> {
     other_policies: &'a BTreeSet<String>,
     /// The prefixes and suffixes that Kustomizations add to the names of policies.
     name_affixes: &'a [(String, String)],
-    /// The names of policies of the other kind, which the bindings cannot refer to: those of the input and of the cluster.
+    /// The names of policies of the other kind, to which the bindings cannot refer: in the input and in the cluster.
     other_kind: [&'a BTreeSet<String>; 2],
     /// True if the input includes all bindings of the cluster.
     has_bindings: bool,
@@ -653,7 +654,7 @@ fn is_rejected(kind: ProblemKind) -> bool {
     )
 }
 
-/// Returns the file and the name of the policy of each binding of the kind that could not be decoded.
+/// Returns the file and the policyName of each binding of `kind` that could not be decoded.
 fn invalid_bindings<'a>(input: &'a Input, kind: &str) -> Vec<(&'a str, Option<&'a str>)> {
     let invalid = input.invalid.iter().filter(|it| it.kind() == kind);
     let bindings = invalid.map(|it| {
@@ -669,7 +670,7 @@ fn directory(file: &str) -> Option<&Path> {
     Path::new(file).parent()
 }
 
-/// Returns a finding about a binding whose policy has the other kind.
+/// Returns a finding about a binding that refers to a policy of the other kind, validating or mutating.
 fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: &str) -> Finding {
     let kind = binding.kind();
     let (policy_kind, change) = if kind.starts_with("Mutating") {

@@ -180,7 +180,8 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
     )
 }
 
-/// Returns the matchResources of the only binding. A binding with a placeholder selects no request and is ignored.
+/// Returns the matchResources of the only binding. A binding with a placeholder in a selector selects no request and is
+/// ignored.
 fn match_resources_of_only<'a>(
     with: &[&'a Object<ValidatingAdmissionPolicyBinding>],
     without: &[&'a Object<ValidatingAdmissionPolicyBinding>],
@@ -209,7 +210,7 @@ fn mutation_help(finding: &Finding) -> String {
     format!("first test the value, for example with {test} {place}in `... ? ... : ...`")
 }
 
-/// Returns true if the values of the selectors are valid values of labels.
+/// Returns true if the values of the selectors are valid label values.
 fn has_valid_values(resources: &MatchResources) -> bool {
     let selectors = [&resources.namespace_selector, &resources.object_selector];
     selectors.into_iter().flatten().all(|selector| {
@@ -270,7 +271,8 @@ fn mutations(
     }
 }
 
-/// Replaces the unknown operation of a JSON patch with `add`, because the API server does not apply the patch.
+/// Replaces an unknown operation of a JSON patch with `add`. The API server does not apply a patch with an unknown
+/// operation.
 fn patch_operation(policy: &Object<RequestPolicy>, finding: &Finding) -> Option<Edit> {
     let (name, _) = finding
         .message

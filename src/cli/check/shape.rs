@@ -176,7 +176,7 @@ impl<T> Walk<'_, T> {
         let alias = alias(name, fields).filter(|_| meant.is_none());
         let completed = || completed(name, name.len() / 2, names.clone());
         let alias = alias.or_else(|| completed().filter(|_| meant.is_none()));
-        // A value of another type is part of the mistake.
+        // If the value does not fit the type of the similar field, renaming the key is not enough.
         let is_of_type = |meant: &str| {
             let type_ = fields.iter().find(|(field, _)| *field == meant);
             let is_text = type_.is_some_and(|(_, type_)| matches!(type_, Type::Text));
@@ -194,7 +194,7 @@ impl<T> Walk<'_, T> {
         self.node(&entry.node, Type::Any, path);
     }
 
-    /// Returns a hint if another object of the kind has the field `name`, or if it is a field of other policy engines.
+    /// Returns a hint if the field `name` belongs to a different part of the object, or to other policy engines.
     fn misplaced(&self, name: &str, path: &str) -> Option<String> {
         if name == "excludeNamespaces" || name == "namespaces" {
             return Some(
@@ -252,7 +252,8 @@ impl<T> Walk<'_, T> {
                 path,
                 length(&entry.key, name),
             );
-            // kubectl, Helm, kustomize, Flux and Argo CD parse the YAML and send JSON, which has the key only once.
+            // kubectl, Helm, kustomize, Flux and Argo CD parse the YAML and send JSON with only one of the keys, so
+            // this is a note.
             let of_key = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
             if let Some(last) = self.findings.last_mut().filter(of_key) {
                 last.severity = Severity::Note;
@@ -403,7 +404,7 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns true for a map of names to expressions in place of a list of variables.
+/// Returns true for a map of names to expressions instead of a list of variables.
 fn is_map_of_variables(type_: Type, node: &Node) -> bool {
     let (Type::List(Type::Object(fields)), Data::Map(entries)) = (type_, &node.data) else {
         return false;
@@ -427,7 +428,7 @@ fn several_values(path: &str, values: &[Node]) -> Option<String> {
     })
 }
 
-/// Names that authors use for fields, each with the field.
+/// Wrong names that authors write for fields, each with the correct name.
 const ALIASES: [(&str, &str); 27] = [
     ("matchResources", "matchConstraints"),
     ("matchConstraints", "matchResources"),
@@ -458,12 +459,12 @@ const ALIASES: [(&str, &str); 27] = [
     ("excludeRules", "excludeResourceRules"),
 ];
 
-/// Returns true if authors call the field `meant` `name`.
+/// Returns true if authors write `name` for the field `meant`.
 pub(super) fn is_alias(name: &str, meant: &str) -> bool {
     ALIASES.contains(&(name, meant))
 }
 
-/// Returns the field of `fields` that authors call `name`.
+/// Returns the field in `fields` for which authors write `name`.
 fn alias(name: &str, fields: &[types::Field]) -> Option<&'static str> {
     let mut rows = ALIASES.iter().filter(|(alias, _)| *alias == name);
     let meant = rows.next().map(|(_, meant)| *meant)?;

@@ -20,8 +20,7 @@ use crate::version::KubernetesVersion;
 /// Maximum number of undeclared fields of a policy for which similar names are suggested.
 const MAX_FIELDS: u32 = 200;
 
-/// Searches for names that are similar to undeclared fields. The field is the number of searches that are still
-/// allowed.
+/// Searches for names that are similar to undeclared fields. Contains the number of searches that are still allowed.
 #[derive(Debug)]
 pub(super) struct Suggestions(u32);
 
@@ -81,7 +80,7 @@ impl Suggestions {
         }
     }
 
-    /// Returns a hint about the versions that have an undeclared field of the kind `gvk`. `None` if there are none, or
+    /// Returns a hint about the versions in which the kind `gvk` has the undeclared field. `None` if there are none, or
     /// after too many calls.
     pub(super) fn versions(
         &mut self,
@@ -111,7 +110,8 @@ impl Suggestions {
                     .iter()
                     .copied()
                     .find(|known| is_misescaped(name, known));
-                // A reserved word such as `namespace` is declared in its escaped form.
+                // Reserved words such as `namespace` are declared in escaped form, so names are compared without escape
+                // sequences.
                 let similar = || {
                     let reals: Vec<_> = names.iter().copied().map(unescaped).collect();
                     let (meant, is_only) = nearest_of(name, reals.iter().map(|it| &**it))?;
@@ -122,7 +122,7 @@ impl Suggestions {
                 let near = near.or_else(|| nearest_of(name, names.iter().copied()));
                 near.map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
-            // The variables of the policy.
+            // The candidates are the variables of the policy.
             Candidates::Elsewhere => {
                 let variables = policy.variables.iter();
                 let names = variables.map(|variable| variable.name.as_str());
@@ -180,7 +180,7 @@ pub(super) const NAMES: [&str; 7] = [
 /// Returns the predefined variable that is similar to an undeclared name. `None` if no variable is similar, or several
 /// are.
 pub(super) fn only_reference(name: &str) -> Option<&'static str> {
-    // The opposite of `newObject` is `oldObject`.
+    // `newObject` is similar to `oldObject`, but has the opposite meaning.
     if NAMES.contains(&name) || name.starts_with("new") {
         return None;
     }
@@ -229,7 +229,7 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The functions of other languages that have the same arguments as a function of CEL, each with this function.
+/// Functions of other languages, by the CEL function that has the same arguments.
 const EQUIVALENTS: [(&[&str], &str); 13] = [
     (&["len", "length", "count"], "size"),
     (
@@ -278,7 +278,7 @@ pub(super) fn is_length(field: &str) -> bool {
     matches!(field, "length" | "len" | "size" | "count" | "Length")
 }
 
-/// Returns the function of CEL that a function of another language is equivalent to.
+/// Returns the CEL function that is equivalent to a function of another language.
 fn equivalent_function(name: &str) -> Option<&'static str> {
     let mut rows = EQUIVALENTS.iter();
     rows.find(|(names, _)| names.contains(&name))
@@ -504,8 +504,8 @@ fn field_of_object(fields: &dyn FieldTypes, name: &str) -> Option<String> {
     (!matches!(nested, Type::Struct(_))).then(|| format!("{object}.{field}"))
 }
 
-/// Returns the owner of the other securityContext, which has the field `name`, if `fields` are those of a Pod's or a
-/// container's securityContext.
+/// Returns the owner (the Pod or each container) whose securityContext has the field `name`. `None` unless `fields`
+/// belong to the other owner's securityContext.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `PodSecurityContext`, `SecurityContext`.
 fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static str> {
@@ -531,7 +531,7 @@ fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static
     (has("privileged") && OF_POD.contains(&name)).then_some("the Pod")
 }
 
-/// Returns the paths of a field with the least nesting.
+/// Returns the least nested paths of the field `name`.
 fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Vec<String> {
     let Some(depth) = depth.checked_sub(1) else {
         return Vec::new();
@@ -544,7 +544,7 @@ fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Vec<String> 
                 _ => None,
             })
     };
-    // The type of `metadata` may allow any field.
+    // Only declared names count, because the type of `metadata` may allow any field.
     let here = parts().filter(|(_, fields)| fields.field_names().contains(&name));
     let here: Vec<String> = here.map(|(part, _)| format!("{part}.{name}")).collect();
     if !here.is_empty() {

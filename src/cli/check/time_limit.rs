@@ -14,10 +14,11 @@ use crate::policy::rule::Rule;
 /// Time limit for the check of one policy or CustomResourceDefinition.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// The time after which a check can be cancelled. Shorter checks end, so that frequent changes do not prevent all results.
+/// The time after which a check can be cancelled. Shorter checks always complete, so that frequent changes do not
+/// prevent all results.
 const MIN_TIME: Duration = Duration::from_millis(500);
 
-/// A flag that ends checks whose results are no longer needed.
+/// A flag that cancels checks whose results are no longer needed.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Cancellation {
     is_cancelled: Arc<AtomicBool>,
@@ -31,7 +32,7 @@ impl Default for Cancellation {
 }
 
 impl Cancellation {
-    /// Creates a flag that ends checks as soon as it is set.
+    /// Creates a flag that cancels checks as soon as it is set.
     pub(in crate::cli) fn immediate() -> Self {
         Self::after(Duration::ZERO)
     }
@@ -44,7 +45,7 @@ impl Cancellation {
         }
     }
 
-    /// Ends the running checks that have taken the minimum time.
+    /// Cancels the running checks. A check ends when it has taken the minimum time.
     pub(in crate::cli) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
@@ -65,7 +66,8 @@ pub(super) fn within_time_limit<T, U>(
     cancellation: &Cancellation,
     work: impl FnOnce() -> T,
 ) -> Result<T, Box<Finding>> {
-    // WebAssembly has no clock, and an interruption cannot unwind. The page ends its worker instead.
+    // WebAssembly has no clock, and an interruption cannot unwind the stack, so there is no time limit. The web page
+    // terminates its worker instead.
     if cfg!(target_family = "wasm") {
         return Ok(work());
     }

@@ -130,7 +130,7 @@ impl<'a> TokenText<'a> {
         }
     }
 
-    /// Returns the precedence of `and` and `or` of other languages between two operands.
+    /// Returns the precedence of `and` or `or` of other languages between two operands.
     fn word_precedence(&self, n: usize) -> Option<u8> {
         let before = n.checked_sub(1).filter(|it| self.ends_operand(*it));
         before.filter(|_| self.kind(n + 1).is_some())?;
@@ -249,7 +249,8 @@ impl<'a> TokenText<'a> {
         self.weakest(tokens) == 0
     }
 
-    /// Returns the weakest precedence of the operators of an expression, outside of brackets.
+    /// Returns the precedence of the operator that binds least tightly, outside of brackets. Returns 0 if there is a
+    /// separator.
     fn weakest(&self, tokens: &Range<usize>) -> u8 {
         let mut weakest = UNARY;
         let mut n = tokens.start;

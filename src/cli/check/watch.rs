@@ -22,7 +22,7 @@ pub(in crate::cli) struct FileWatch<'a> {
 }
 
 impl<'a> FileWatch<'a> {
-    /// Returns the watch of the input of a check, its CRDs, baseline and configuration. `plan` is `None` if the
+    /// Returns the watch of the files of a check: the input, CRDs, baseline and configuration. `plan` is `None` if the
     /// configuration or the baseline is invalid.
     pub(in crate::cli) fn new(args: &CheckArgs, paths: &[PathBuf], plan: Option<&'a Plan>) -> Self {
         let flags = &args.findings;

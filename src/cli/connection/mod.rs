@@ -246,7 +246,7 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    /// Runs a request with the timeout of the flags.
+    /// Runs a request with the timeout that the flags set.
     ///
     /// # Errors
     /// Returns the errors of the request, or an error after the timeout.

@@ -92,7 +92,7 @@ pub(super) fn resolved(kubeconfig: Kubeconfig, flags: &Connection) -> Result<Kub
 }
 
 fn change_cluster(cluster: &mut Cluster, flags: &Connection) {
-    // The TLS server name of the kubeconfig does not apply to another server.
+    // The TLS server name of the kubeconfig does not apply if flags set the server or its TLS server name.
     if flags.server.is_some() || flags.tls_server_name.is_some() {
         cluster.tls_server_name.clone_from(&flags.tls_server_name);
     }

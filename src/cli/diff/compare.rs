@@ -1,4 +1,4 @@
-//! Compares two decisions for one request: the differences, and the parts of the policy that cause them.
+//! Finds the differences between two decisions for one request, and the parts of the policy that cause them.
 //!
 //! Old and new validations with equal expressions are compared, regardless of their positions. The remaining
 //! validations are compared by position.
@@ -16,13 +16,13 @@ use crate::policy::admission::code_of;
 /// The maximum length of the summary of a mutation, in characters.
 const MAX_CHANGE: usize = 300;
 
-/// The prefix of the audit annotation with the failed validations. The other annotations are those of policies.
+/// The prefix of the audit annotation with the failed validations. All other annotations come from policies.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/";
 
 /// The result of a validation that is not evaluated, for example because there are no params.
 const NOT_EVALUATED: &str = "not evaluated";
 
-/// The reason of a validation without a reason.
+/// The reason of a validation that sets no reason.
 const DEFAULT_REASON: &str = "Invalid";
 
 /// The cause of a difference.
@@ -262,7 +262,7 @@ impl<'a> Side<'a> {
         self.result().is_none_or(is_silent)
     }
 
-    /// Returns the audit annotations of the policy by key, without those for failed validations.
+    /// Returns the audit annotations of the policy by key, without the annotations for failed validations.
     fn annotations(self) -> BTreeMap<&'a str, &'a str> {
         let all = self.result().map(|result| &result.audit_annotations);
         let all = all.into_iter().flatten();
@@ -333,8 +333,8 @@ fn field(n: usize) -> String {
     format!("spec.validations[{n}].expression")
 }
 
-/// Returns the difference between two decisions, or `None` if they are equal. `failure_policies` are those of both
-/// versions.
+/// Returns the difference between two decisions, or `None` if they are equal. `failure_policies` contains the
+/// failurePolicy of each version.
 pub(super) fn compare(
     old: Side<'_>,
     new: Side<'_>,
@@ -400,7 +400,7 @@ fn parts(old: Side<'_>, new: Side<'_>, causes: &[Cause]) -> BTreeSet<Part> {
     ];
     let visible = visible.into_iter().filter(|(_, differs)| *differs);
     let mut parts: BTreeSet<Part> = visible.map(|(part, _)| part).collect();
-    // The failed validations of the audit event repeat the messages.
+    // The failures that the audit event lists repeat the messages, so they are compared only if nothing else differs.
     let failures = [old, new].map(|it| it.result().map(|it| &it.audit_annotations));
     if parts.is_empty() && failures[0] != failures[1] {
         parts.insert(Part::AuditAnnotation);
@@ -425,7 +425,7 @@ fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     }
     let objects = |side: Side<'a>| side.result().and_then(|it| it.mutation.as_ref());
     let (of_old, of_new) = (objects(old), objects(new));
-    // A version without a mutation returns the object that the other version received.
+    // A version without a mutation leaves the object as the other version received it.
     let before = of_old.or(of_new).map(|[before, _]| before);
     let after = |objects: Option<&'a [_; 2]>| objects.map(|[_, after]| after).or(before);
     let diff = after(of_old).zip(after(of_new));
@@ -524,7 +524,8 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         };
         let both_denied = old.is_denied() && new.is_denied();
         for cause in validation_causes(&before, &now, both_denied) {
-            // The actions are those of the bindings, and are listed once.
+            // Several validations can have the same changed actions, because actions belong to bindings. Each change is
+            // listed once.
             if cause.kind != CauseKind::Actions {
                 causes.push(cause.with_fields(Some(field(n)), Some(field(m))));
             } else if !causes.contains(&cause) {
@@ -566,7 +567,7 @@ fn validation_causes(
         let [was, is] = [before, now].map(|it| it.messages.join("; "));
         causes.push(Cause::new(CauseKind::Message, was, is));
     }
-    // The reason is part of a denial only.
+    // Only a denial contains the reason.
     if before.reasons != now.reasons && both_denied {
         let [was, is] = [before, now].map(|it| {
             let reasons = it.reasons.iter();
@@ -575,7 +576,7 @@ fn validation_causes(
         });
         causes.push(Cause::new(CauseKind::Reason, was, is));
     }
-    // Another binding can be violated because of its params. Its actions are then not the cause.
+    // If the other version violates a different binding, for example because of its params, actions are not the cause.
     for (binding, actions) in &before.actions {
         if let Some(now) = now.actions.get(binding)
             && actions != now

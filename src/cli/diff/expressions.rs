@@ -14,7 +14,7 @@ use crate::policy::expressions::{PolicyExpression, Role};
 pub struct ChangedExpression {
     /// The name of the policy.
     pub policy: String,
-    /// The field of the new version, or of the old version if the new version does not have the expression.
+    /// The field of the new version, or of the old version if the new version lacks the expression.
     pub field: String,
     /// The name of a variable or match condition, or the key of an audit annotation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,8 +69,8 @@ fn expressions<'p>(policy: &'p PreparedPolicy<'_>) -> impl Iterator<Item = &'p P
     policy.compiled.expressions().iter()
 }
 
-/// Returns true if `new` is the counterpart of `old`: the expression with the same name, or the one in the same field of
-/// the counterpart of its validation.
+/// Returns true if `new` is the counterpart of `old`. Both have the same role and name. Expressions of validations
+/// belong to validations that are counterparts. Other expressions without a name are in the same field.
 fn is_counterpart(pair: &PolicyPair, old: &PolicyExpression, new: &PolicyExpression) -> bool {
     if old.role != new.role || old.name != new.name {
         return false;
@@ -90,7 +90,7 @@ fn validation(expression: &PolicyExpression) -> Option<usize> {
     index.parse().ok()
 }
 
-/// Returns true if a group has the changed expression as its cause. A variable may be the cause of any group.
+/// Returns true if the changed expression is the cause of a group. A variable may be the cause of any group.
 fn is_shown(
     groups: &[&Group],
     old: Option<&PolicyExpression>,

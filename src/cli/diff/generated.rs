@@ -1,6 +1,6 @@
 //! Compares the two versions of a policy for generated requests.
 //!
-//! The requests are for changed policies. They show the effect of a change for which no probe or object was given.
+//! Requests are generated for changed policies. They show the effect of a change that no given probe or object shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -30,10 +30,10 @@ use crate::policy::runtime_errors::{self, Context, Examples, Witness};
 use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
 use crate::schema::escape::unescape;
 
-/// Maximum number of bindings, and of param objects, for which a version has its own requests.
+/// Maximum number of bindings, and of param objects, for which requests are generated per version.
 const MAX_EXAMPLES: usize = 2;
 
-/// Maximum number of changed values in params that requests have.
+/// Maximum number of changed param values for which requests are generated.
 const MAX_VALUES: usize = 24;
 
 /// The generated requests for a policy.
@@ -111,7 +111,7 @@ pub(super) fn generate(
         if is_changed || are_inputs_changed {
             generated.add_matches(&search);
         }
-        // If the new version rejects objects, its schemas differ, so further objects are built from them.
+        // If the new version rejects objects, its schemas differ, so objects are also built from the new schemas.
         if generated.rejection.is_none() {
             break;
         }
@@ -190,8 +190,8 @@ impl Generated {
         self.n_requests += self.confirm_all(search, &samples);
     }
 
-    /// Adds the differences that changed bindings and params cause. The requests are allowed or denied by a validation of
-    /// a version with its params, and match a binding of this version.
+    /// Adds the differences that changed bindings and params cause. Each request matches a binding of a version, and a
+    /// validation of this version allows or denies it with the version's params.
     fn add_examples(&mut self, search: &Search<'_, '_>, params: &ParamObjects<'_>) {
         let policies = search.policies;
         let changed = params.changed();
@@ -290,7 +290,8 @@ impl Generated {
         }
     }
 
-    /// Evaluates both versions for requests, and adds those for which they differ. Returns the number of evaluated requests.
+    /// Evaluates both versions for requests, and adds the requests for which they differ. Returns the number of
+    /// evaluated requests.
     fn confirm_all(
         &mut self,
         search: &Search<'_, '_>,
@@ -319,7 +320,8 @@ impl Generated {
     }
 }
 
-/// Returns the values that only one version of the params has, and strings that start with them.
+/// Returns the values that occur in the params of only one version, and for each string a longer string that starts
+/// with it.
 fn changed_values(changed: &[(String, [Option<Value>; 2])]) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for (_, sides) in changed {
@@ -401,7 +403,7 @@ fn confirm(
                 None
             })
         };
-        // The short form has another user and no labels of the namespace, so its difference may be another one.
+        // The short form has a different user and no labels of the namespace, so it may show a different difference.
         let differing = match (evaluate(false), evaluate(true)) {
             (Some(long), Some(short)) if short.difference != long.difference => Some(long),
             (long, short) => short.or(long),
@@ -480,7 +482,7 @@ fn confirm_form(
     }))
 }
 
-/// Returns the witness with the user and the namespace that a probe uses if the case has none.
+/// Returns the witness with the user and the namespace that a probe uses if the case specifies none.
 fn short(witness: &Witness) -> Witness {
     let mut short = witness.clone();
     if let Some(request) = short.request.as_object_mut() {
@@ -542,8 +544,8 @@ fn name(witness: &Witness) -> String {
     )
 }
 
-/// Returns the values of `decisive` and then those of the other inputs that the expressions of both versions select, by
-/// path. The values of params are included if `with_params` is true.
+/// Returns the values of `decisive` and then the values of the other inputs that the expressions of both versions
+/// select, by path. The values of params are included if `with_params` is true.
 fn inputs(
     policies: [&PreparedPolicy<'_>; 2],
     (witness, decisive): (&Witness, &[FieldPath]),

@@ -1,7 +1,8 @@
 //! `kubectl vap diff`: compares the decisions of two versions of a policy. The requests come from probe cases, from
 //! objects in files, or from objects in a cluster. For changed policies, further requests are generated.
 //!
-//! Both versions have the same bindings, params and APIs, and are evaluated for the same requests.
+//! Both versions are evaluated for the same requests. The objects of `--with`, such as bindings and params, belong to
+//! both versions.
 
 pub mod args;
 mod compare;
@@ -87,7 +88,7 @@ pub(super) trait Visitor {
     }
 }
 
-/// The requests that were compared, and the data of the cluster that could not be read.
+/// The numbers of compared objects and cases, and findings about cluster data that could not be read.
 #[derive(Default)]
 pub(super) struct Compared {
     pub(super) objects: u64,
@@ -335,7 +336,8 @@ impl DiffReport {
 
 /// The requests for which two versions are compared.
 pub(super) struct Requests<'a> {
-    /// The files of both versions. Their probes and other objects are used without a cluster and without `files`.
+    /// The files of the policies and of `--with`. If neither a cluster nor `files` is given, their objects are
+    /// compared.
     pub(super) inputs: Vec<PathBuf>,
     /// The files of `-f`.
     pub(super) files: &'a [PathBuf],
@@ -344,7 +346,7 @@ pub(super) struct Requests<'a> {
     pub(super) chunk_size: u32,
     /// True if a cluster was read.
     pub(super) is_live: bool,
-    /// The operations of the requests for objects.
+    /// The operations of the requests that are generated for each object.
     pub(super) operations: Operations,
 }
 
@@ -442,8 +444,8 @@ fn document_id(object: &Object<Value>) -> DocumentId {
 /// Returns the valid probes for policies of `pairs`, and the number of skipped probes. Errors in probes are added to
 /// `findings`.
 ///
-/// The `shared` probes may test other policies, and are then skipped. A name that is similar to that of a policy is a
-/// warning.
+/// The `shared` probes may test other policies, and are then skipped. A name that is similar to the name of a policy
+/// causes a warning.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.
@@ -682,7 +684,8 @@ impl Differ<'_> {
     }
 }
 
-/// Returns the reason why the result of a version is unknown, with the version unless both have the same reason.
+/// Returns the reason why the result of a version is unknown. The reason names the version, unless both versions have
+/// the same reason.
 fn error_of_sides(old: Option<&String>, new: Option<&String>) -> String {
     let sides = [("old", old), ("new", new)];
     match (old, new) {
@@ -696,8 +699,8 @@ fn error_of_sides(old: Option<&String>, new: Option<&String>) -> String {
     }
 }
 
-/// Returns the results of both versions for each operation that one of them matches. Each version is its results and
-/// the index of its policy.
+/// Returns the results of both versions for each operation that one of them matches. Each element of `versions`
+/// contains the results of a version and the index of its policy.
 fn by_operation<'a>(versions: [(&'a [PolicyResult], Option<usize>); 2]) -> Vec<BothResults<'a>> {
     let results = |(results, n): (&'a [PolicyResult], Option<usize>)| {
         results.iter().filter(move |it| Some(it.index) == n)

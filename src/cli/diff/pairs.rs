@@ -16,7 +16,8 @@ pub(in crate::cli) struct PolicyPair {
     pub(in crate::cli) sides: [Option<usize>; 2],
     /// The reason why the API server rejects each version. `None` if it accepts the version.
     rejections: [Option<String>; 2],
-    /// True for the version without a binding if only the other version has bindings. It has no effect.
+    /// True for a version without bindings if the other version has bindings. The version without bindings has no
+    /// effect.
     unbound: [bool; 2],
     pub(super) failure_policies: [&'static str; 2],
     pub(super) pairs: ValidationPairs,

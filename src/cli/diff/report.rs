@@ -40,7 +40,7 @@ pub struct DiffReport {
     pub findings: Vec<Finding>,
     /// The policies that exist in only one version.
     pub one_sided: Vec<OneSided>,
-    /// The policies that were not compared, because no request matches one of their versions.
+    /// The policies that were not compared, because no request matches either version.
     pub unmatched: Vec<String>,
     /// The differences, by policy and cause.
     pub groups: Vec<Group>,
@@ -55,7 +55,7 @@ pub struct DiffReport {
 }
 
 /// The counts of policies, subjects and differences. A subject is an object, a case of a probe, or a generated request
-/// that shows a difference that no object and no case shows.
+/// whose difference no object and no case shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -71,7 +71,8 @@ pub struct Summary {
     pub denied: u64,
     /// Subjects that a policy allows now and denied before.
     pub allowed: u64,
-    /// Subjects with the same decision of a policy, but another message, reason, warning, mutation or audit annotation.
+    /// Subjects for which a policy's decision is unchanged, but its message, reason, warning, mutation or audit
+    /// annotation differs.
     pub same: u64,
     /// Subjects that could not be read or evaluated.
     pub unread: u64,
@@ -95,7 +96,7 @@ pub struct OneSided {
 pub struct Group {
     /// The name of the policy.
     pub policy: String,
-    /// The cause. Messages are those for the first subject.
+    /// The cause, with the messages for the first subject.
     pub cause: Cause,
     /// The number of subjects that are denied now and were allowed before.
     pub denied: u64,
@@ -124,7 +125,7 @@ pub struct Subject {
     pub place: Option<String>,
     /// The effect of the difference on the decision.
     pub effect: Effect,
-    /// A generated request in the format of a probe's case; absent for a case and an object.
+    /// The generated request, in the format of a probe case. Absent if the subject is a case or an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<Value>,
     /// The values of the inputs that the expressions select, for a generated request.
@@ -135,7 +136,7 @@ pub struct Subject {
 /// An input of a generated request, such as `object.spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InputValue {
-    /// The fields that an expression selects, with the name of the variable.
+    /// The selected path, which begins with the name of the variable.
     pub path: String,
     /// The value; absent if the request does not have the field.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,10 +165,10 @@ fn key(policy: &TargetId, cause: &Cause) -> GroupKey {
     (policy.clone(), cause.kind, values)
 }
 
-/// Returns the old and the new value of a cause in the key of its group.
+/// Returns the old and new values that a cause contributes to the key by which causes are grouped.
 fn key_values(cause: &Cause) -> [String; 2] {
     match (cause.kind, &cause.diff) {
-        // These values may differ for each object.
+        // These values may differ for each object, so they are not part of the key.
         (CauseKind::Message | CauseKind::Failure | CauseKind::AuditAnnotation, _) => {
             Default::default()
         }
@@ -225,8 +226,8 @@ impl Groups {
         }
     }
 
-    /// Returns true if a subject with this cause was added. All mutations of a policy are similar, because each object may
-    /// change in another way.
+    /// Returns true if a subject with this cause was added. All mutations of a policy are similar, because each object
+    /// may change in a different way.
     pub(super) fn contains_similar(&self, policy: &TargetId, cause: &Cause) -> bool {
         let is_mutation = |group: &Group| {
             group.cause.kind == CauseKind::Mutation && group.policy == policy.to_string()

@@ -23,13 +23,13 @@ use crate::policy::admission::Binding;
 pub struct Setting {
     /// The name of the policy.
     pub policy: String,
-    /// The binding, if the setting is that of a binding.
+    /// The binding, if the setting belongs to a binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
     /// The namespace and name of the params, such as `default/limits`, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
-    /// `old` or `new` if only the other version has bindings. This version has no effect.
+    /// `old` or `new`: the version without bindings, if the other version has bindings. It has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unbound: Option<&'static str>,
     /// The name of the field, or `binding` for a binding that only one version has.
@@ -175,7 +175,7 @@ pub(super) fn bindings<'a>(policy: &'a PreparedPolicy<'_>) -> BTreeMap<&'a str, 
     bindings.map(|binding| (binding.name(), binding)).collect()
 }
 
-/// Collects the settings of a policy.
+/// Collects the settings of a policy that differ.
 struct Settings {
     policy: String,
     results: Results,

@@ -56,7 +56,7 @@ pub struct ExpressionReport {
     /// The address of the cluster, if it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// The policy whose `variables` and `params` the expressions have.
+    /// The policy whose `variables` and `params` the expressions can read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
     /// The request.
@@ -274,7 +274,7 @@ fn failing_part(
     let offset = innermost.and_then(|part| usize::try_from(ast.offset(part.id)).ok());
     let text = source.text();
     let start = offset.unwrap_or_default();
-    // The offset of a selection is that of its dot.
+    // The offset of a selection is the offset of its dot, which precedes the name.
     let n_dots = usize::from(text.chars().nth(start) == Some('.'));
     let is_name = |c: &char| c.is_alphanumeric() || *c == '_';
     let name = text.chars().skip(start + n_dots).take_while(is_name);
@@ -374,7 +374,7 @@ impl Document {
         })
     }
 
-    /// Replaces the location of a finding in the document by that in the expression.
+    /// Converts the location of a finding in the document to its location in the expression.
     fn relocate(&self, finding: &mut Finding, source: &Arc<SourceText>) {
         let place = finding.location.place.map(|place| Place {
             line: place.line.saturating_sub(self.n_lines).max(1),

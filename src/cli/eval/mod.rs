@@ -340,7 +340,7 @@ pub(super) fn run_case(
     run_case_with(&policy.admission, policy, probe, case, policy_set)
 }
 
-/// Runs a case like [`run_case`], but with `admission`, which is the policy compiled for another version.
+/// Runs a case like [`run_case`], but with `admission`, which is the policy compiled for a different version.
 pub(super) fn run_case_with(
     admission: &Admission,
     policy: &PreparedPolicy<'_>,

@@ -85,11 +85,11 @@ pub struct RequestTexts {
     pub old_object: String,
     /// An `AdmissionReview`, or further fields of the request of a probe's case.
     pub request: String,
-    /// The operation; without one, the objects determine it.
+    /// The operation. If empty, the objects determine it.
     pub operation: String,
     /// The subresource.
     pub sub_resource: String,
-    /// The namespace; without one, that of the object.
+    /// The namespace. If empty, the namespace of the object is used.
     pub namespace: String,
     /// The name of the user.
     pub user: String,
@@ -149,7 +149,7 @@ pub(in crate::cli) fn from_texts(texts: &RequestTexts) -> Result<Request, CliErr
     )
 }
 
-/// Completes a request. `missing` is the message if the request has neither an object nor a resource.
+/// Completes a request. `missing` is the error message if the request has neither an object nor a resource.
 ///
 /// # Errors Returns an error if no such request can exist.
 fn completed(mut request: Request, has_resource: bool, missing: &str) -> Result<Request, CliError> {

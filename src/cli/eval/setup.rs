@@ -105,7 +105,7 @@ impl Setup {
         })
     }
 
-    /// Prepares an input that was read. `crds` has further definitions, and `ask` reads a cluster, if one is used.
+    /// Prepares an input that was read. `crds` contains further definitions, and `ask` reads a cluster, if one is used.
     ///
     /// # Errors
     /// Returns the errors of `ask`, or an error if the built-in schemas cannot be read.

@@ -109,7 +109,8 @@ impl Input {
         }
     }
 
-    /// Removes the objects that `definitions` contains. Returns those that are not the same documents.
+    /// Removes the objects that `definitions` contains. Returns the removed objects, except for objects that are the
+    /// defining documents themselves.
     pub(in crate::cli) fn remove(&mut self, definitions: &Definitions) -> Vec<OverriddenObject> {
         fn retain<T, U>(
             objects: &mut Vec<T>,

@@ -286,8 +286,8 @@ impl Document {
         })
     }
 
-    /// Returns an edit that replaces the string or map `node` with a list of this value. Returns `None` if the string is a
-    /// block scalar, or if its characters mean something else in a list.
+    /// Returns an edit that replaces the string or map `node` with a list that contains it. Returns `None` if the
+    /// string is a block scalar, or if its characters mean something else in a list.
     #[must_use]
     pub fn edit_into_list(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
         let bytes = self.bytes(&node.span);
@@ -303,7 +303,7 @@ impl Document {
                 format!("[{written}]")
             }
             Data::Map(_) if written.starts_with('{') => format!("[{written}]"),
-            // An item of a block list is indented by the width of its dash.
+            // The lines of an item in a block list are indented by the width of its dash.
             Data::Map(_) => {
                 let mut lines = written.split_inclusive('\n');
                 let mut text = format!("- {}", lines.next()?);

@@ -102,7 +102,7 @@ pub struct Input {
     pub n_objects: usize,
     /// The number of documents in directories that were skipped, since they are not Kubernetes objects.
     pub n_skipped: usize,
-    /// The remaining budget for copies by YAML aliases, for all files together.
+    /// The remaining budget for values that YAML aliases copy, for all files together.
     copies: goyaml::Copies,
 }
 
@@ -160,7 +160,7 @@ pub enum ProblemKind {
     Doubtful,
     /// A document that is not a Kubernetes object.
     NotAnObject,
-    /// A policy or binding with the apiVersion of another API.
+    /// A policy or binding with the apiVersion of a different API.
     WrongApiVersion,
     /// An object in the API group of policies, with an unknown kind.
     UnknownKind,

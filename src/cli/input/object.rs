@@ -27,7 +27,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// Returns a document with another root node that consists of parts of this document.
+    /// Returns a document with the root node `node`, which must consist of parts of this document.
     pub(in crate::cli) fn with(&self, node: Node) -> Self {
         Self {
             node,

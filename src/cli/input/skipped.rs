@@ -49,7 +49,7 @@ pub struct SkippedKind {
 }
 
 impl SkippedKind {
-    /// Returns true if `names` has all names.
+    /// Returns true if `names` is complete.
     #[must_use]
     pub fn has_all_names(&self) -> bool {
         self.names.len() < MAX_NAMES
@@ -72,7 +72,7 @@ pub type ByKind = BTreeMap<(String, String), SkippedKind>;
 /// A classification of kinds that are not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A kind of another group, or a kind of the policies' group that is not checked.
+    /// A kind of a different group, or a kind of the policies' group that is not checked.
     Other,
     /// A kind that no API has, with the most similar known kind, if there is one.
     Unknown(Option<&'static str>),

@@ -91,7 +91,7 @@ pub(super) struct ClusterData {
     /// The names of policies of the cluster that were not requested, but to which bindings refer.
     pub(super) other_policies: BTreeSet<String>,
     pub(super) file_counts: FileCounts,
-    /// True if the input has all bindings of its policies.
+    /// True if the input contains all bindings of its policies.
     pub(super) has_bindings: bool,
     /// The names of mutating policies of the cluster that bindings may refer to and that were not requested.
     pub(super) other_mutating: BTreeSet<String>,

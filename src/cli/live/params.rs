@@ -234,7 +234,7 @@ async fn has_params(
         None => Api::all_with(client, &kind),
     };
     let mut listed = connected.within(api.list_metadata(&params)).await?;
-    // An empty page may be followed by others.
+    // An empty page may precede pages with items.
     while listed.items.is_empty() {
         match listed.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => {

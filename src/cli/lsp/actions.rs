@@ -52,7 +52,7 @@ pub(super) fn actions(context: &Context<'_>, params: &CodeActionParams) -> Vec<C
             finding_actions(context, file, params, finding, &mut actions);
         }
     }
-    // Clients apply actions of this kind on request only.
+    // Clients apply actions of this kind only on request.
     if only.is_some() && is_wanted(&CodeActionKind::SourceFixAll) {
         actions.extend(fix_all(context, file, &report));
     }
@@ -166,8 +166,8 @@ fn fix_all(context: &Context<'_>, file: &Arc<File>, report: &CheckReport) -> Opt
     })
 }
 
-/// Returns the byte offset and the line of a comment that allows the finding at the byte `at`: above the innermost field or
-/// item for which the comment applies to the line of the finding.
+/// Returns the byte offset and the line of a comment that allows the finding at the byte `at`. The comment is above the
+/// innermost field or item from which it applies to the line of the finding.
 fn allow_comment(file: &Arc<File>, finding: &Finding, at: usize) -> Option<(usize, String)> {
     let source = &file.source;
     let item = cursor::item_at(file, at)?;
@@ -202,7 +202,8 @@ fn allow_comment(file: &Arc<File>, finding: &Finding, at: usize) -> Option<(usiz
     comments.find(|(start, comment)| applies(source, *start, comment, line))
 }
 
-/// Returns true if a comment that is inserted at the byte `start` applies to the line `line` of the file without the comment.
+/// Returns true if a comment that is inserted at the byte `start` applies to the line `line`, counted without the
+/// comment.
 fn applies(source: &SourceText, start: usize, comment: &str, line: usize) -> bool {
     let Some((before, after)) = source.text().split_at_checked(start) else {
         return false;

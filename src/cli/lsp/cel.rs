@@ -15,7 +15,7 @@ use crate::cel::syntax::token::{Kind, Token};
 use crate::cel::types::Type;
 use crate::policy::reads::{Attribute, Key};
 
-/// The name in place of the one at the cursor.
+/// The placeholder for the name at the cursor.
 const PLACEHOLDER: &str = "vap__cursor";
 
 /// Maximum number of AST nodes of a completed expression.
@@ -99,7 +99,7 @@ pub(super) fn name_at(text: &str, offset: usize) -> Option<Name> {
     })
 }
 
-/// Returns true if the byte is within a string without an end.
+/// Returns true if the byte is within an unterminated string.
 fn is_unfinished(text: &str, tokens: &Tokens, offset: usize) -> bool {
     tokens.errors.iter().any(|error| {
         let from = usize::try_from(error.start).unwrap_or(usize::MAX);
@@ -198,7 +198,7 @@ fn check(before: &str, env: &Env) -> Option<(CheckedAst, ExprId)> {
 /// An open bracket or conditional.
 enum Open {
     Bracket(&'static str),
-    /// `{`, and true after the colon of an entry.
+    /// `{`. True after the colon of an entry.
     Brace(bool),
     /// `?` without its `:`.
     Conditional,
@@ -219,7 +219,7 @@ fn closing(tokens: &Tokens) -> String {
                 }
                 open.pop();
             }
-            // Marks an optional field, index or entry.
+            // Here, `?` marks an optional field, index or entry, and begins no conditional.
             Kind::Question
                 if matches!(
                     last,
@@ -251,7 +251,7 @@ fn closing(tokens: &Tokens) -> String {
     closing.collect()
 }
 
-/// Returns the source of the operand that precedes a name after a dot, with the dot. `None` if there is none.
+/// Returns the source of the operand before a name, including the dot between them. `None` if there is none.
 fn operand(before: &str, is_member: bool) -> Option<&str> {
     if !is_member {
         return Some("");

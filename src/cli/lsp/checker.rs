@@ -114,7 +114,8 @@ impl Checker {
         self.send(Job::Remove(Arc::clone(file)));
     }
 
-    /// Queues a job. Cancels the check of an older version of its file, and the check of a file that is not open.
+    /// Queues a job. Cancels the running check if it is of the same file, or if the job is for an open document and the
+    /// running check is not.
     fn send(&self, job: Job) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((file, cancellation)) = &*running

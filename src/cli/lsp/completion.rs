@@ -59,7 +59,7 @@ fn empty_expression(
     let quoted = file.with_text(format!("{before}''{after}"));
     let item = cursor::item_at(&quoted, byte)?;
     let expression = cursor::expression_at(&quoted.source, &item, byte + 1)?;
-    // The quotes are not part of the document.
+    // The completions are for the original document, which does not contain the quotes.
     in_expression(context, (file, &item), &expression, byte)
 }
 

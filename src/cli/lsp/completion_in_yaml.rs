@@ -45,7 +45,7 @@ const ENUMERATIONS: &[(&str, &[&str])] = &[
     ("sideEffects", &["None", "NoneOnDryRun"]),
 ];
 
-/// The value of all groups, versions or resources.
+/// The value that matches all groups, versions or resources.
 const ANY: &str = "*";
 
 /// Returns the completions of the word at a byte of the file.
@@ -66,7 +66,7 @@ pub(super) fn completion(
     let word = before.trim_end_matches(is_word).len();
     let field = cursor::field_at(source, item, byte);
     let is_item = before.trim_start().starts_with("- ") && !before.contains(": ");
-    // Only the items of a list of strings are values.
+    // An item is a value only in a list of strings.
     let is_value = if is_item {
         is_string_item(context, item, &field.steps)
     } else {
@@ -262,7 +262,7 @@ fn keys(
     let Some(type_) = steps.iter().try_fold(&type_, descend) else {
         return Vec::new();
     };
-    // An item that is being typed has the type of the items.
+    // If the field is a list, the word is a key of one of its items.
     let type_ = match &type_.kind {
         DeclKind::List(item) => item,
         _ => type_,

@@ -28,7 +28,7 @@ impl Context<'_> {
         self.workspace.file(&uri::path(&uri.0))
     }
 
-    /// Returns the report about the file. Checks it if its last check was of another version.
+    /// Returns the report about the file. Checks the file if its last check was of a different version.
     pub(super) fn report(&self, file: &File) -> Option<Arc<CheckReport>> {
         let report = self.reports.of(file);
         report.or_else(|| {

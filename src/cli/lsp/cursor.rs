@@ -427,7 +427,7 @@ pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) ->
 pub(super) struct Expression<'a> {
     pub(super) field_ref: String,
     pub(super) text: &'a str,
-    /// The bytes of the file at which the characters of the text begin, and that of its end.
+    /// The byte offset in the file of each character of the text, and of its end.
     places: Vec<usize>,
     source: &'a SourceText,
 }
@@ -471,14 +471,14 @@ impl<'a> Expression<'a> {
         first..last.max(first)
     }
 
-    /// Converts a byte of the file to a byte of the text.
+    /// Converts a byte offset in the file to a byte offset in the text.
     pub(super) fn offset(&self, byte: usize) -> usize {
         let n = self.places.partition_point(|place| *place < byte);
         let mut chars = self.text.char_indices();
         chars.nth(n).map_or(self.text.len(), |(at, _)| at)
     }
 
-    /// Converts a byte of the text to a byte of the file.
+    /// Converts a byte offset in the text to a byte offset in the file.
     pub(super) fn byte(&self, offset: usize) -> usize {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let n = before.chars().count();

@@ -142,7 +142,7 @@ impl Server {
         let params = fields.remove("params").unwrap_or_default();
         let id = fields.remove("id");
         let Some(Value::String(method)) = fields.remove("method") else {
-            // A response to a request of the server has no consequence.
+            // Responses to the server's own requests are ignored.
             let is_response = fields.contains_key("result") || fields.contains_key("error");
             if !is_response {
                 let id = id.unwrap_or_default();

@@ -101,7 +101,7 @@ fn enclosing_call(text: &str, offset: usize) -> Option<(Name, u32)> {
         }
         last = Some(token);
     }
-    // The list in an argument belongs to the call.
+    // A bracket without a function name, such as that of a list, belongs to the enclosing call.
     let (function, n) = open
         .iter()
         .rev()

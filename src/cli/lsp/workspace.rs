@@ -62,7 +62,7 @@ impl File {
         })
     }
 
-    /// Returns a copy of the file with another text.
+    /// Returns a copy of the file with a different text.
     pub(super) fn with_text(&self, text: String) -> Arc<Self> {
         Self::new(&self.path, text, Some((self.uri.clone(), 0)))
     }

@@ -63,7 +63,7 @@ impl Cell {
         }
     }
 
-    /// Returns a red cell if `is_bad`.
+    /// Returns a cell that is red if `is_bad` is true.
     pub(super) fn graded(text: &str, is_bad: bool) -> Self {
         Self {
             text: text.to_owned(),

@@ -148,7 +148,7 @@ fn name(cost: &CostReport) -> String {
     }
 }
 
-/// Returns the cost of an object of 64 KiB, for large costs as a power of ten.
+/// Returns the cost for an object of 64 KiB. A large cost is formatted as a power of ten.
 fn amount(cost: &CostReport) -> String {
     match (&cost.kind, cost.max_for_usual_object) {
         (None, _) => "unknown".to_owned(),

@@ -123,8 +123,7 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
     }
 }
 
-/// Writes one warning: the field, then the message of upstream. A source line and its caret line are truncated
-/// together.
+/// Writes one warning: the field, then the upstream message. A source line and its caret line are truncated together.
 fn expression_warning(out: &mut String, warning: &WarningReport, max: usize) {
     let _ = writeln!(out, "  {}", clean(&warning.field_ref));
     let max = max.saturating_sub(4);

@@ -80,7 +80,8 @@ impl CoverageHits {
     }
 }
 
-/// Returns the coverage of `policy`, whose bindings have the given actions. The number of probes is 0.
+/// Returns the coverage of `policy`, whose bindings have the given actions. The caller sets the number of probes, which
+/// is 0 here.
 pub(super) fn policy_coverage(
     policy: &Object<RequestPolicy>,
     compiled: &CompiledPolicy,

@@ -63,7 +63,7 @@ impl<'a> EquivalenceChecker<'a> {
     }
 }
 
-/// Returns the name of a variable, or `None` for another expression.
+/// Returns the name of a variable, or `None` for any other expression.
 fn variable_name(expression: &PolicyExpression) -> Option<&str> {
     let name = expression.name.as_deref()?;
     (expression.role == Role::Variable).then_some(name)

@@ -13,7 +13,7 @@ use crate::probe::api::CaseOutcome;
 /// Renders an annotation for each error of the input and each case that did not pass, and the counts.
 ///
 /// GitHub shows a limited number of annotations per step. If there are more, the last annotation contains the number of
-/// the others, which are written to the log.
+/// omitted annotations, which are written to the log.
 #[must_use]
 pub fn annotations(report: &TestReport) -> String {
     let mut all = Vec::new();

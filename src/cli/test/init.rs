@@ -302,7 +302,8 @@ fn given_params(policy: &Object<RequestPolicy>, input: &Input) -> Vec<Json> {
 /// Returns the probes of a policy, one for each value of its params, and the results for its validations. Without
 /// `given_params`, the params are generated.
 ///
-/// A request is allowed if all validations are true, so the probes need only one allowed request and those at limits.
+/// A request is allowed if all validations are true, so the probes need only one allowed request, in addition to the
+/// requests at boundaries.
 fn policy_probes(
     policy: &Object<RequestPolicy>,
     known: &Known,
@@ -410,7 +411,7 @@ impl ProbeSearch<'_> {
         }
     }
 
-    /// Returns true if the probes have a case that the validation `n` denies.
+    /// Returns true if the probes contain a case that the validation `n` denies.
     fn has_denial(&self, n: usize) -> bool {
         let start = format!("validations[{n}] denies");
         let mut cases = self.by_params.values().flat_map(|(_, cases)| cases);
@@ -467,7 +468,7 @@ impl ProbeSearch<'_> {
         format!("validations[{n}] is false: {expression}")
     }
 
-    /// Adds a case to the probe with its params, unless the probe has the same request or name.
+    /// Adds a case to the probe for its params, unless the probe already contains the same request or name.
     fn add_case(&mut self, witness: &Witness, case: Json, reason: String) {
         let key = witness.params.as_ref().map(Json::to_string);
         let group = self.by_params.entry(key.unwrap_or_default());
@@ -552,7 +553,7 @@ fn reason_without_example(
     }
 }
 
-/// The expected decision of a case. The name describes the tested value.
+/// The expected decision of a case, with a name that describes the tested value.
 enum Expected {
     Allowed(Option<String>),
     Denied(Option<String>),

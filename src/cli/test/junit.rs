@@ -65,7 +65,7 @@ struct FileCases<'a> {
 /// Renders the results of a check: a suite for each file. Each error or warning is a failed case of its object, and each
 /// policy without them is a passed case. Notes are not failures.
 ///
-/// CI systems compare the names of cases between runs. The names therefore contain no lines.
+/// CI systems compare the names of cases between runs. The names therefore contain no line numbers.
 #[must_use]
 pub fn check_xml(report: &CheckReport) -> String {
     let counted = |finding: &&Finding| finding.severity < Severity::Note;

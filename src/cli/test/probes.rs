@@ -107,7 +107,7 @@ fn has_field(value: &Value, field: &str) -> bool {
 /// The relation between the unknown target of a probe and the targets in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Resemblance {
-    /// A target has the same name, and another kind.
+    /// A target has the same name, and a different kind.
     SameName,
     /// A target has a similar name.
     Similar,
@@ -240,7 +240,7 @@ fn valid_cases(
     let has_cases = cases
         .and_then(Value::as_array)
         .is_none_or(|cases| !cases.is_empty());
-    // The findings about the cases that cannot be expanded suffice.
+    // If no case can be expanded, the findings about the cases suffice.
     if !has_cases && !found.0.is_empty() {
         return None;
     }

@@ -114,9 +114,9 @@ pub struct TracePart {
     pub element: Option<String>,
 }
 
-/// Returns the expressions that determined the decision of a case. Also returns the audit annotations with the keys
-/// `annotations`, whose values differ from the expected values. If there are none, returns all validations and
-/// mutations.
+/// Returns the expressions that determined the decision of a case. Also returns the expressions of the audit
+/// annotations with the keys `annotations`, whose values differ from the expected values. If there are no such
+/// expressions, returns all validations and mutations.
 pub(in crate::cli) fn case_traces(
     result: &CaseResult,
     annotations: &[&str],
@@ -279,7 +279,7 @@ fn deciding(
         let costs = &evaluation.costs;
         let exceeds_budget =
             |cost: &Option<StageCost>| cost.as_ref().is_some_and(|it| it.used.is_err());
-        // If a stage failed as a whole, `decisions` has one entry for all expressions of the stage.
+        // If a stage failed as a whole, `decisions` contains one entry for all expressions of the stage.
         if let Some(conditions) = evaluation.match_conditions.as_ref()
             && !conditions.matches
         {

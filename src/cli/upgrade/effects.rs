@@ -7,7 +7,7 @@ use crate::cli::audit::PolicyResult;
 use crate::cli::check::render::count;
 use crate::cli::diff::mutation_summary;
 
-/// The field of the errors of match conditions.
+/// The field to which the errors of match conditions belong.
 const MATCH_CONDITIONS: &str = "spec.matchConditions";
 
 /// The result of a field of a policy for a request.
@@ -149,7 +149,7 @@ fn fields(result: Option<&PolicyResult>) -> BTreeMap<String, (FieldResult, Strin
     fields
 }
 
-/// Returns the audit annotations without the domains of their keys. A list of failures becomes their number.
+/// Returns the audit annotations without the domains of their keys. A list of failures is replaced with their number.
 fn annotations(result: Option<&PolicyResult>) -> BTreeMap<&str, String> {
     let annotations = result.into_iter().flat_map(|it| &it.audit_annotations);
     let short = annotations.map(|(key, value)| {
@@ -161,7 +161,7 @@ fn annotations(result: Option<&PolicyResult>) -> BTreeMap<&str, String> {
     short.collect()
 }
 
-/// Returns the audit annotations that `others` lacks or has with another value.
+/// Returns the audit annotations that are absent from `others` or have a different value there.
 fn differing(annotations: &BTreeMap<&str, String>, others: &BTreeMap<&str, String>) -> String {
     let differing = annotations.iter();
     let differing = differing.filter(|(key, value)| others.get(*key) != Some(value));

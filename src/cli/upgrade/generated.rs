@@ -1,4 +1,4 @@
-//! Generates requests for a policy, and confirms those for which the two versions differ as cases of probes.
+//! Generates requests for a policy, and confirms, as probe cases, the requests for which the two versions differ.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -99,7 +99,7 @@ impl BothVersions<'_> {
                 "Kubernetes {version} does not serve the resources that its rules match"
             ));
         }
-        // The new version may serve the resource in another version that another rule names.
+        // The new Kubernetes version may serve the resource in a different API version that another rule names.
         let is_matched = |unserved: &UnservedResource| {
             let mut resources = new.resources.iter();
             resources.any(|it| !it.by_wildcard && it.gvr.resource == unserved.name)

@@ -198,7 +198,8 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     })
 }
 
-/// Reads standard input if a path is `-`. Otherwise returns an empty text. The text is read several times.
+/// Returns the content of standard input if a path is `-`, and an empty text otherwise. The content is stored, because
+/// it is read several times.
 ///
 /// # Errors
 /// Returns an error if several paths are `-`, or if standard input cannot be read.
@@ -222,8 +223,10 @@ fn read_stdin(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Vec<u8>, CliEr
     Ok(text)
 }
 
+/// Checks that `to` is a supported version after `from`.
+///
 /// # Errors
-/// Returns a usage error unless `to` is a supported version after `from`.
+/// Returns a usage error otherwise.
 fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), CliError> {
     let message = if !to.is_supported() {
         format!("{from} is the newest supported version; no later version can be compared")
@@ -239,7 +242,8 @@ fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), Cli
     Err(CliError::Usage(message))
 }
 
-/// Returns a change of a policy without an effect. `policy` is `None` if the name is that of a binding.
+/// Returns a change whose class, results and cause are not set yet. `policy` is `None` if `name` is the name of a
+/// binding.
 fn change(policy: Option<&PreparedPolicy<'_>>, name: String, field: Option<String>) -> Change {
     let failure_policy = policy.and_then(|it| it.object.value.failure_policy.clone());
     Change {
@@ -417,7 +421,7 @@ impl<'a> UpgradeCheck<'a> {
         })
     }
 
-    /// Marks the affected nodes of a policy that have a value in the old version for a request of the input.
+    /// Marks the affected nodes of a policy that a request of the input reaches in the old version.
     fn add_reached(&mut self, index: usize, request: ComparedRequest<'_>) {
         let old = self.sets[0];
         let (Some(policy), Some(state)) = (old.policies.get(index), self.policies.get_mut(index))
@@ -458,7 +462,8 @@ impl<'a> UpgradeCheck<'a> {
         })
     }
 
-    /// Generates requests for each policy that both versions evaluate, and adds those for which they differ.
+    /// Generates requests for each policy that both versions evaluate, and adds the requests for which the versions
+    /// differ.
     fn add_generated(&mut self, setup: &Setup) {
         let [old, new] = self.sets.map(|set| set.known.version());
         let indices: Vec<usize> = (0..self.sets[0].policies.len()).collect();
@@ -513,8 +518,7 @@ impl<'a> UpgradeCheck<'a> {
             .filter(|(_, class, ..)| matches!(class, Class::Denies | Class::Admits))
             .map(|(index, _, field, _)| (*index, field))
             .collect();
-        // If the decision about some requests changes, changes without another decision are not listed for the same
-        // field.
+        // If the decision about some requests changes, changes of the same field that keep the decision are not listed.
         let shown = self.drafts.iter().filter(|((index, class, field, _), _)| {
             let is_minor = matches!(class, Class::Errors | Class::Audit | Class::Text);
             (with_text || *class != Class::Text)
@@ -557,7 +561,8 @@ impl<'a> UpgradeCheck<'a> {
             let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
-        // The fix of an absent value also inserts a missing `?`.
+        // The fix for an absent value also inserts a missing `?`, so another finding about the field may contain the
+        // fix.
         let is_fixable = fix.is_some_and(|fix| {
             let findings = state.findings.get().into_iter().flatten();
             let mut of_field = findings.filter(|it| it.field_ref.as_ref() == field);

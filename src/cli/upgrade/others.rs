@@ -64,8 +64,8 @@ impl Others {
         })
     }
 
-    /// Returns the objects whose expressions are not evaluated, and the webhook configurations about which the check for
-    /// the new version has other findings.
+    /// Returns the objects whose expressions are not evaluated, and the webhook configurations for which the new
+    /// version causes additional findings.
     pub(super) fn not_compared(
         &self,
         input: &Input,

@@ -78,7 +78,7 @@ fn from_nodes(
             expression.is_some_and(|expression| match expression.role {
                 Role::Variable => true,
                 Role::MatchCondition if excludes => true,
-                // `spec.mutations` and other fields of errors contain their expressions.
+                // An error may belong to a field that encloses the expression, such as `spec.mutations`.
                 _ => field.is_none_or(|field| expression.field_ref.starts_with(field)),
             })
         })

@@ -24,8 +24,8 @@ use crate::probe::target::TargetId;
 use crate::schema::{Builtin, Gvr};
 use crate::version::{KubernetesVersion, StaticNames};
 
-/// Adds the errors that each version has when the policies and bindings are created, and rejects the policies of files
-/// that have errors.
+/// Adds the errors for which each version rejects new policies and bindings. Marks the policies of files with errors as
+/// rejected.
 pub(super) fn apply_creation_rules(
     (setup, other_objects): (&Setup, &Others),
     static_dir: Option<&Path>,
@@ -64,7 +64,7 @@ fn add_live_rejections(setup: &Setup, policy_set: &PolicySet<'_>, errors: &mut V
     rejection::check_mutating_policies(&setup.input, apis, &live, errors, &mut rejections);
 }
 
-/// Returns the errors about the `apiVersion` of policies and bindings of files that only the old version serves.
+/// Returns errors about policies and bindings of files whose `apiVersion` only the old version serves.
 fn removed_versions(setup: &Setup, known: [&Known; 2]) -> Vec<Finding> {
     let policies = policies_of_files(setup);
     let mut errors: Vec<Finding> = policies
@@ -88,8 +88,8 @@ fn policies_of_files(setup: &Setup) -> impl Iterator<Item = &Object<RequestPolic
     policies.chain(mutating.map(|policy| &policy.shared))
 }
 
-/// Returns warnings about the `apiVersion` of the policies of files that neither version serves. Like `check`, the
-/// comparison reads them as the stable version.
+/// Returns warnings about policies of files whose `apiVersion` neither version serves. Like `check`, the comparison
+/// reads them as the stable version.
 pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) -> Vec<Finding> {
     let unserved = policies_of_files(setup).filter(|policy| {
         let gvr = api_version::resource_of(policy);
@@ -106,7 +106,7 @@ pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) 
         .collect()
 }
 
-/// Adds the first of `errors` to each policy of a file as the reason why the API server rejects it.
+/// Sets the rejection of each policy of a file to the first of its errors.
 fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
     let by_object = errors_by_object(errors);
     for policy in &mut policy_set.policies {
@@ -274,7 +274,8 @@ fn errors_by_object(findings: &[Finding]) -> BTreeMap<ObjectKey<'_>, Vec<&Findin
     by_object
 }
 
-/// Finds the release since which the API server serves a resource, for the class TAKEN, or no longer serves it.
+/// Finds the release since which the API server serves a resource (class TAKEN), or no longer serves it (other
+/// classes).
 fn served_since(
     gvr: &Gvr,
     versions: (KubernetesVersion, KubernetesVersion),

@@ -118,7 +118,7 @@ pub fn text(report: &UpgradeReport, terminal: Terminal, verbose: bool) -> String
     out
 }
 
-/// The parts of a change that are the same for all policies in a group: they have the same cause.
+/// The parts of a change that are the same for all policies in a group, because they have the same cause.
 type GroupKey<'a> = (Class, Option<&'a str>, Option<&'a str>);
 
 fn group_key(change: &Change) -> GroupKey<'_> {
@@ -284,7 +284,7 @@ fn decision(change: &Change, result: &str, is_denied: bool) -> String {
     let policy = &change.failure_policy;
     match change.class {
         _ if result != "error" => String::new(),
-        // The failurePolicy does not apply to all errors.
+        // Some errors deny the request even with failurePolicy Ignore.
         Class::Denies | Class::Admits if is_denied && policy == "Ignore" => {
             "; the request is denied".to_owned()
         }
@@ -339,7 +339,7 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
         let text = if n == 1 { one } else { many };
         format!("{n} {text}")
     };
-    // Bindings, CustomResourceDefinitions and webhook configurations.
+    // The changes of bindings, CustomResourceDefinitions and webhook configurations have no policy index.
     let others = report.changes.iter();
     let others = others.filter(|change| change.index.is_none() && change.class.matters());
     let others: BTreeSet<&str> = others.map(|change| change.policy.as_str()).collect();

@@ -21,18 +21,19 @@ use crate::cli::live::FileCounts;
 use crate::policy::rule::Rule;
 use crate::policy::suggestion::Effect;
 
-/// Maximum number of rounds. Each round uncovers findings that those of the previous round hide.
+/// Maximum number of rounds. Each round uncovers findings that the findings of the previous round hide.
 const MAX_ROUNDS: usize = 5;
 
 /// Maximum number of applied fixes per file and round.
 const MAX_EDITS: usize = 200;
 
-/// Checks the objects of an input. The first objects of each list are from files.
+/// Checks the objects of an input. In each list, the objects from files come first. The counts are the numbers of these
+/// objects.
 type Check<'c> = dyn FnMut(&Input, FileCounts) -> Vec<Finding> + 'c;
 
 /// A file with applied fixes.
 struct CorrectedFile {
-    /// The file as written.
+    /// The original file.
     written: Arc<SourceText>,
     text: String,
     /// The edits of each round, in the coordinates of the text before the round.
@@ -40,8 +41,8 @@ struct CorrectedFile {
 }
 
 impl CorrectedFile {
-    /// Converts a byte offset of the corrected text to one of the file as written. An offset in a replacement becomes the
-    /// start of the replaced part.
+    /// Converts a byte offset in the corrected text to one in the original file. An offset within a replacement becomes
+    /// an offset within the replaced part.
     fn written_byte(&self, byte: usize) -> usize {
         let mut byte = byte;
         for edits in self.rounds.iter().rev() {
@@ -66,13 +67,14 @@ impl CorrectedFile {
         byte
     }
 
-    /// Sets the location of a finding to its location in the file as written.
+    /// Sets the location of a finding to its location in the original file.
     fn restore(&self, location: &mut Location) {
         if let (Some(place), Some(source)) = (location.place, location.source.take()) {
             let byte = source.byte_at(place);
             let place = self.written.place(self.written_byte(byte));
             location.place = Some(place);
-            // A correction may be longer than the text that it replaces.
+            // A correction may be longer than the text that it replaces, so the marked length may exceed the original
+            // line.
             let n_columns = self.written.line(place.line).chars().count();
             let n_left = n_columns.saturating_sub(place.column).saturating_add(1);
             location.length = location.length.min(n_left.max(1));
@@ -81,8 +83,8 @@ impl CorrectedFile {
     }
 }
 
-/// The identity of a finding, independent of its location. Only the first syntax error of an expression is reported, so
-/// the location distinguishes the syntax errors of several rounds.
+/// The identity of a finding. It contains the location only for syntax errors: each round reports only the first syntax
+/// error of an expression, so the location distinguishes the errors of several rounds.
 type Key = (&'static str, String, String, String, Option<Place>);
 
 fn key(finding: &Finding) -> Key {
@@ -97,7 +99,7 @@ fn key(finding: &Finding) -> Key {
     );
     let message = match finding.message.split_once(": ") {
         _ if is_of_whole => String::new(),
-        // A corrected policy may fail for another request.
+        // A corrected policy may fail for a different request, so the part of the message about the request is omitted.
         Some((problem, _)) if finding.witness.is_some() => without_numbers(problem),
         _ => without_numbers(&finding.message),
     };
@@ -210,8 +212,8 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
 /// The findings about a corrected file, each with its help.
 type Remaining = HashMap<Key, Option<String>>;
 
-/// Removes the findings that are consequences of others, which means that they disappear with the fixes of the others.
-/// `remaining` are the findings about each corrected file after its last round.
+/// Removes the findings that are consequences of others: they disappear when the others are fixed. `remaining` contains
+/// the findings about each corrected file after its last round.
 fn remove_consequences(
     findings: &mut Vec<Finding>,
     remaining: &mut BTreeMap<String, Remaining>,
@@ -219,7 +221,7 @@ fn remove_consequences(
 ) {
     let replaced = replaced_code(findings);
     findings.retain(|finding| {
-        // Only the newest version is checked again.
+        // Only the newest version is checked again, so findings of only some versions remain.
         let is_of_some_versions = !finding.versions.is_empty();
         // The fix for an absent value also adds the missing `?`. This finding remains nevertheless, because it also
         // concerns present values.
@@ -272,8 +274,8 @@ fn is_replaced(finding: &Finding, replaced: &[Edit]) -> bool {
     is_absent && replaced.any(|edit| edit.bytes.contains(&byte))
 }
 
-/// Removes the fixes that replace a variable that is always null, if the changed expression has a comparison that always has
-/// the same result. Before the fix, the expression always fails. After it, the policy might allow all requests.
+/// Removes the fixes of a variable that is always null if the fixed expression contains a comparison with a constant
+/// result. Without the fix, the expression always fails. With it, the policy might allow all requests.
 fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
     for finding in findings {
         let is_of_expression = |other: &Finding| {
@@ -288,7 +290,7 @@ fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
     }
 }
 
-/// Sets the number of policies of each file of an input.
+/// Counts the policies in each file of an input.
 fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     let mutating = input.mutating_policies.iter().map(|it| &it.shared.source);
     let sources = input.policies.iter().map(|it| &it.source).chain(mutating);
@@ -300,8 +302,8 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A note is reported only if it has a request for which an expression
-/// fails. A duplicate is not reported, because the correction of a name may cause it.
+/// Returns true if a hidden finding is reported. A note is reported only with a request for which an expression fails.
+/// A duplicate is not reported, because the correction of a name may cause it.
 fn is_shown(finding: &Finding) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;
@@ -338,8 +340,8 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
     }
 }
 
-/// Returns true if `edit` begins and ends between words. The edit of several places in an expression begins within the
-/// first changed word.
+/// Returns true if `edit` begins and ends between words. An edit that covers several changes in an expression may begin
+/// within the first changed word.
 fn is_of_whole_words(edit: &Edit) -> bool {
     let text = edit.source.text();
     let before = text.get(..edit.bytes.start).unwrap_or_default();
@@ -360,7 +362,7 @@ fn is_of_content(finding: &Finding) -> bool {
             | Rule::IgnoredParams
             | Rule::DuplicateName
             | Rule::StaticManifest
-            // These findings remain, because the API server reports them for the object as written.
+            // These findings remain, because the API server reports them for the original object.
             | Rule::TooLarge
             | Rule::InvalidValue
             | Rule::InvalidName
@@ -384,7 +386,8 @@ struct AssumedCondition {
     owner: Owner,
     field_ref: Option<String>,
     words: HashSet<String>,
-    /// True if the condition has a macro, which reads elements of lists by the name of its variable.
+    /// True if the condition contains a macro, which reads list elements through its variable instead of the path of
+    /// the list.
     has_macro: bool,
 }
 
@@ -449,7 +452,7 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Returns the disjoint edits of the fixes, by file and sorted. Only errors and warnings hide other findings.
+/// Returns the edits of the fixes by file, sorted and without overlaps. Only errors and warnings hide other findings.
 fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
     let fixes = findings.iter().filter(|finding| {

@@ -33,7 +33,7 @@ pub(super) fn unexpected(text: &str, at: usize) -> Option<Proposal> {
     match rest.chars().next()? {
         '#' => comment(text, at),
         ';' if rest.chars().skip(1).all(char::is_whitespace) => {
-            // An edit has a replacement.
+            // An edit needs a replacement, so it also covers the last character before the `;`.
             let before = text.get(..at)?.trim_end();
             let last = before.chars().next_back()?;
             let start = before.len() - last.len_utf8();
@@ -58,7 +58,8 @@ fn is_typographic(c: char) -> bool {
         || SYMBOLS.iter().any(|(symbol, _)| *symbol == c)
 }
 
-/// Replaces `#` by `//`. A comment that may contain a part of the expression, because YAML joined its lines, gets a hint.
+/// Replaces `#` by `//`. If YAML joined the lines, the comment may contain a part of the expression, so there is only a
+/// hint.
 fn comment(text: &str, at: usize) -> Option<Proposal> {
     const HELP: &str = "a comment begins with `//`";
     let rest = text.get(at..)?;
@@ -100,7 +101,7 @@ fn typographic(text: &str) -> Option<Proposal> {
     let mut out = String::new();
     let mut changed: Option<Range<usize>> = None;
     let mut chars = text.char_indices().peekable();
-    // The output after the first changed character, and its length after the last.
+    // The length of the output before the first changed character, and after the last one.
     let (mut n_before, mut n_out) = (0, 0);
     let mut mark = |out: &str, bytes: Range<usize>, n_start: usize| {
         if changed.is_none() {

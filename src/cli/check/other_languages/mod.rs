@@ -268,7 +268,7 @@ fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
             .filter(|it| matches!(*it, "=>" | "->"))?;
         let start = source.bytes(&(open + 1..open + 2))?.start;
         let end = after + blank + arrow.len();
-        // The macro has another name in JavaScript.
+        // The macro has a different name in JavaScript.
         let function = open.checked_sub(1).and_then(|n| Some((n, source.word(n)?)));
         if let Some((n, function)) = function
             && let "some" | "every" | "any" = function

@@ -40,7 +40,8 @@ pub(super) fn repeated(source: &TokenText<'_>) -> Option<Proposal> {
 
 /// Returns a hint about a conditional without a second value, such as `a ? b`.
 pub(super) fn missing_branch(source: &TokenText<'_>) -> Option<Proposal> {
-    // `.?` and `[?` are optional selections, and `?.` and `??` are operators of other languages.
+    // `.?` and `[?` are optional selections, and `?.` and `??` are operators of other languages. They begin no
+    // conditional.
     let question = (1..source.len()).find(|n| {
         let is_pair = matches!(source.kind(n + 1), Some(Kind::Dot | Kind::Question));
         source.kind(*n) == Some(Kind::Question) && source.receiver(*n).is_some() && !is_pair

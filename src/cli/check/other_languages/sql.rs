@@ -5,7 +5,7 @@ use crate::cli::check::rewrite::Proposal;
 use crate::cli::check::rewrite::string_content;
 use crate::cli::check::tokens::{AND, RELATION, TokenText};
 
-/// Returns the index of a keyword, after an operand.
+/// Returns the index of the first keyword `name` that follows an operand.
 fn keyword(source: &TokenText<'_>, name: &str) -> Option<usize> {
     (1..source.len()).find(|n| {
         let word = source.word(*n).unwrap_or_default();

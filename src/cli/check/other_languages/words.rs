@@ -79,7 +79,7 @@ pub(super) fn quantifier(source: &TokenText<'_>) -> Option<Proposal> {
         _ => return Some(hint()),
     };
     let condition = source.source(&body)?;
-    // Several statements, of which all must be true.
+    // The body consists of several statements, all of which must be true.
     if condition.contains([';', '\n']) || condition.contains(":=") || source.has_separator(&body) {
         return Some(hint());
     }

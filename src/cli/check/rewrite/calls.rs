@@ -153,7 +153,8 @@ fn aggregate(call: &MemberCall<'_, '_>, function: &str) -> Option<Proposal> {
     call.replace(format!("{list}.map({args}).{function}()"), UNARY)
 }
 
-/// Proposes the function of a quantity for its conversion to a number. `n` is the parenthesis of the call.
+/// Proposes a function such as `asApproximateFloat()` for the conversion of a quantity to a number. `n` is the
+/// parenthesis of the call.
 pub(super) fn conversion(
     source: &TokenText<'_>,
     n: usize,
@@ -184,7 +185,8 @@ pub(super) fn conversion(
     }
 }
 
-/// Proposes the conversion of a number of seconds, which `duration()` does not accept. `n` is the parenthesis of the call.
+/// Proposes to convert a number of seconds to a string such as `5s`, because `duration()` accepts no numbers. `n` is
+/// the parenthesis of the call.
 fn duration_of_number(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let number = n + 1..source.close(n)?;
     let text = source.source(&number)?;

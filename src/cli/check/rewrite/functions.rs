@@ -1,4 +1,4 @@
-//! Proposes member functions and operators for functions that have all operands as arguments, such as `a.startsWith('b')`
+//! Proposes member functions and operators for functions whose arguments are all operands, such as `a.startsWith('b')`
 //! for `startswith(a, 'b')`.
 
 use std::ops::Range;
@@ -135,7 +135,8 @@ fn contains(
     )))
 }
 
-/// Proposes the map itself for a list of its keys, whose items a macro, `in` and `size()` use.
+/// Proposes the map itself for a list of its keys if a macro, `in` or `size()` uses the list. Otherwise, proposes
+/// `m.map(k, k)`.
 pub(super) fn keys(
     source: &TokenText<'_>,
     map: &Range<usize>,
@@ -232,7 +233,8 @@ pub(super) fn without_variable(
     }
 }
 
-/// Returns a hint about the index of any item, such as `[_]` of Rego or `[*]` of `JSONPath`. `open` is the bracket.
+/// Returns a hint about an index that denotes any item, such as `[_]` of Rego or `[*]` of `JSONPath`. `open` is the
+/// bracket.
 pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
     let list = source.source(&source.receiver(open)?)?;
     let close = source.close(open)?;

@@ -29,7 +29,7 @@ pub(super) fn literal(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
 /// Returns the duration in the format of Go for a text such as `1d`, `5 minutes`, `1 hour 30 min` or `PT5M`.
 fn duration(text: &str) -> Option<String> {
     let lower = text.trim().to_ascii_lowercase();
-    // ISO 8601 has months, whose unit is `M`, before the `T`.
+    // In ISO 8601, `M` means minutes only after the `T`. Before the `T`, it means months.
     let mut rest = match lower.strip_prefix("pt") {
         Some(rest) => rest,
         None => match lower.strip_prefix('p') {

@@ -1,7 +1,7 @@
 //! Proposes the CEL expression that an author probably intended with an expression of the wrong type, such as
 //! `x in list` for `list.contains(x)`.
 //!
-//! A proposal with an edit is unambiguous. It requires that the expression as written cannot be evaluated, or has only
+//! A proposal with an edit is unambiguous. It requires that the original expression cannot be evaluated, or has only
 //! one possible result.
 
 mod calls;
@@ -154,7 +154,7 @@ pub(super) fn proposal(
     }
 }
 
-/// Returns a hint about the index of any item, such as `[*]` of `JSONPath`. `open` is the bracket.
+/// Returns a hint about an index that denotes any item, such as `[*]` of `JSONPath`. `open` is the bracket.
 pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal> {
     functions::any_index(source, open)
 }
@@ -253,7 +253,7 @@ fn condition(source: &TokenText<'_>, tokens: &Range<usize>, type_: &Type) -> Opt
     })?
 }
 
-/// Returns the content of a string literal without escape sequences.
+/// Returns the content of a string literal. `None` if the literal contains escape sequences.
 pub(super) fn string_content<'t>(source: &TokenText<'t>, tokens: &Range<usize>) -> Option<&'t str> {
     (tokens.len() == 1 && source.kind(tokens.start)? == Kind::String).then_some(())?;
     let text = source.source(tokens)?;
@@ -494,7 +494,7 @@ fn negated(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Pr
     Some(Proposal { help, ..proposal })
 }
 
-/// Proposes to exchange the operands of `labels in 'a'`.
+/// Proposes to swap the operands of `labels in 'a'`.
 fn swapped_in(
     context: Context<'_>,
     source: &TokenText<'_>,
@@ -528,7 +528,8 @@ fn in_string(
         return Some(Proposal::edit(source.bytes(right)?, map.to_owned()));
     }
     let Some(content) = string_content(source, right) else {
-        // A constant is probably a substring of a field. Params may contain a list of values as one string.
+        // A constant is probably a substring of a field. Params are excluded, because they may contain a list of values
+        // as one string.
         let is_constant = string_content(source, left).is_some_and(|text| !text.contains(','));
         if is_constant && source.word(right.start) != Some("params") {
             let text = format!("{}.contains({tested})", source.receiver_text(right)?);
@@ -703,7 +704,8 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
     without_quotes.or_else(with_quotes)
 }
 
-/// Proposes the literal of a field in an object literal. `n` is the colon after the field name.
+/// Proposes a literal of the type `declared` for the value of a field in an object literal. `n` is the colon after the
+/// field name.
 fn field_value(source: &TokenText<'_>, n: usize, declared: &str) -> Option<Proposal> {
     let colon = if source.kind(n)? == Kind::Colon {
         n
@@ -738,7 +740,7 @@ fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> O
     let actual = message.rsplit_once(" got ")?.1.split(',').next()?.trim();
     match context.role {
         Role::MessageExpression | Role::AuditAnnotation => match actual {
-            // string() fails for a list.
+            // The hint does not propose string(), which fails for a list.
             "dyn" if source.is_chain(&whole) && (context.is_collection)(text) => {
                 Some(Proposal::hint(format!(
                     "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"

@@ -65,7 +65,7 @@ fn is_method(type_: &Type, name: &str) -> bool {
     })
 }
 
-/// Proposes a call for a method of an authorization decision without parentheses. `n` is the dot.
+/// Proposes to add the missing parentheses of a method of an authorization decision. `n` is the dot.
 pub(super) fn decision_method(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let name = source.word(n + 1)?;
     matches!(name, "allowed" | "reason" | "errored" | "error").then_some(())?;
@@ -165,7 +165,7 @@ fn null_variable(
     (receiver.len() == 1).then_some(())?;
     let bytes = source.bytes(receiver)?;
     let replace = |name: &str, reason: &str| {
-        // A comparison of both variables would compare a variable with itself.
+        // If the expression already reads the other variable, the replacement would compare that variable with itself.
         if reads_variable(source, name) {
             return Some(Proposal::hint(format!(
                 "{reason}: only UPDATE requests have both `object` and `oldObject`"

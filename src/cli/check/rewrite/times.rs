@@ -22,8 +22,8 @@ pub(super) fn seconds(
     })
 }
 
-/// Proposes the conversion of the operands of a sum of a string and a duration or timestamp. A string that is a timestamp
-/// or a duration is converted. Otherwise, the sum is a concatenation of strings.
+/// Proposes to convert an operand of a sum of a string and a duration or timestamp. A string that is a timestamp or a
+/// duration is converted. Otherwise, the sum is a concatenation of strings.
 pub(super) fn time_sum(
     source: &TokenText<'_>,
     (tokens, type_): (&Range<usize>, &Type),

@@ -15,7 +15,7 @@ pub(super) fn undeclared(
     n: usize,
     name: &str,
 ) -> Option<Proposal> {
-    // The location of an object literal is its brace.
+    // The location of an object literal is its brace, which follows the name.
     let n = if source.kind(n)? == Kind::OpenBrace {
         n.checked_sub(1)?
     } else {
@@ -141,7 +141,7 @@ fn function(
             let right = source.operand_text(&call.args, RELATION)?;
             call.replace(format!("{left} == {right}"), RELATION)
         }
-        // A function of a library of another policy engine may have the same name.
+        // Only for these maps, because libraries of other policy engines may have a function with the same name.
         "get"
             if [".labels", ".annotations", ".data"]
                 .iter()
@@ -213,7 +213,7 @@ fn pattern(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
     ))
 }
 
-/// Proposes the member function for a function of a module of another language, such as `a.startsWith('b')` for
+/// Proposes a member function for another language's module function, such as `a.startsWith('b')` for
 /// `strings.HasPrefix(a, 'b')`. `n` is the name of the module.
 fn module_function(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let (dot, name, open) = (n + 1, n + 2, n + 3);
@@ -368,8 +368,8 @@ fn parameters(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<
     })
 }
 
-/// Proposes `object` for the variable of another policy engine that contains the object, such as `self` of the rules of a
-/// CustomResourceDefinition. `n` is the variable.
+/// Proposes `object` for the variable that contains the object in other policy engines, such as `self` in the rules of
+/// a CustomResourceDefinition. `n` is the variable.
 fn object_of_other_engines(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let path = |end: usize| source.source(&(n..end));
     let object = |end: usize| match source.word(end.checked_sub(1)?)? {

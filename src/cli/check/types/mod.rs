@@ -58,7 +58,8 @@ pub(super) fn type_of_kind(kind: &str) -> Option<Type> {
 /// Maximum nesting of objects and lists in the search for a field. Schemas of CustomResourceDefinitions are recursive.
 const MAX_DEPTH: usize = 8;
 
-/// Returns the paths of the objects of `kind` that have the field `name`, such as `spec`. Lists are followed by `[]`.
+/// Returns the paths in `kind` of the objects that have the field `name`, such as `spec`. In a path, `[]` follows each
+/// list.
 pub(super) fn parents_of(kind: &str, name: &str) -> Vec<String> {
     let mut parents = Vec::new();
     if let Some(type_) = type_of_kind(kind) {
@@ -98,7 +99,7 @@ fn find_parents(
             find_parents((*item, depth), name, path, parents);
             path.truncate(length);
         }
-        // CustomResourceDefinitions nest schemas in maps.
+        // Maps are not searched: in CustomResourceDefinitions, they contain nested schemas.
         _ => {}
     }
 }

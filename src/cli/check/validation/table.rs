@@ -1,5 +1,5 @@
-//! The table of the API server's constraints on policies, bindings and webhooks. Each row has a field, a constraint on
-//! it, and the upstream function that enforces the constraint.
+//! The table of the API server's constraints on policies, bindings and webhooks. Each row contains a field, a
+//! constraint on it, and the upstream function that enforces the constraint.
 //!
 //! The table has no constraints on expressions, because the compiler reports invalid and empty expressions.
 //!

@@ -282,15 +282,15 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
         };
         let advice = selected.or_else(|| advice_on_form(text, meant.as_deref(), noun));
         violations.add(Rule::InvalidName, spot.field_ref, message, advice);
-        // Other objects may refer to the name of an object, but not to the names of its parts.
+        // The name of an object gets no fix, because other objects may refer to it. The name of a part gets one.
         if spot.field_ref.contains("].") {
             violations.set_meant(spot.field_ref, meant.as_deref().as_slice());
         }
     }
 }
 
-/// Returns the requirement in place of a label value of `matchLabels` that excludes a value, such as `!a`, or that lists
-/// several values, such as `a,b`. `None` for other values.
+/// Returns the advice to write an item of matchExpressions if a value in `matchLabels` excludes a value, such as `!a`,
+/// or lists several values, such as `a,b`. `None` for other values.
 fn label_requirement(field_ref: &str, text: &str) -> Option<String> {
     let (_, key) = field_ref.split_once(".matchLabels.")?;
     let (operator, text) = match text.strip_prefix('!') {

@@ -1,4 +1,4 @@
-//! Converts suites of gator whose templates have the engine `K8sNativeValidation`.
+//! Converts suites of gator whose templates use the engine `K8sNativeValidation`.
 //!
 //! The template becomes the policy that Gatekeeper generates from it. The constraint becomes the binding and its
 //! params.

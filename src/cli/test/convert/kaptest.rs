@@ -1,5 +1,5 @@
-//! Converts suites of kaptest. A suite has tests of policies. Each test refers to objects by name, and has the expected
-//! result of the policy.
+//! Converts suites of kaptest. A suite contains tests of policies. Each test refers to objects by name, and states the
+//! expected result of the policy.
 //!
 //! kaptest evaluates expressions without match constraints and bindings, whereas a probe evaluates them like the API
 //! server. If the policy of a test does not match the object, the converted case fails, with the reason.

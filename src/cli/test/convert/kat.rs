@@ -1,5 +1,5 @@
-//! Converts suites of kat. A suite is a directory with a policy and a subdirectory `tests`. `tests` has a file for each
-//! part of a test, named `POLICY.TEST.EXPECTATION.PART`.
+//! Converts suites of kat. A suite is a directory with a policy and a subdirectory `tests`. `tests` contains a file for
+//! each part of a test, named `POLICY.TEST.EXPECTATION.PART`.
 //!
 //! Source: kat `internal/loader/suite.go`, `internal/loader/request.go`.
 

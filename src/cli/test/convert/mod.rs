@@ -346,7 +346,8 @@ fn format(document: &Json) -> Option<Format> {
     }
 }
 
-/// Returns an error if a directory is not that of a policy of kat. It names the suites of other tools in the directory.
+/// Returns an error if a directory contains no suite of kat. The error lists the suites of other tools in the
+/// directory.
 fn not_of_kat(path: &Path) -> Option<String> {
     let is_tests = path.file_name().is_some_and(|name| name == kat::TESTS);
     if is_tests || path.join(kat::TESTS).is_dir() {
