@@ -65,7 +65,7 @@ impl Budget {
     }
 }
 
-/// Reads the document at `path`. Returns `None` if its entity tag is still `known`.
+/// Reads the document at `path`. Returns `None` if the document still has the entity tag `known`.
 pub(crate) async fn get(
     client: &Client,
     path: &str,

@@ -35,8 +35,8 @@ struct Applied<'a> {
     status: Status<'a>,
 }
 
-/// Preconditions of the write. The API server rejects the write if the policy was recreated (other uid) or has changed
-/// (other resource version).
+/// Preconditions of the write. The API server rejects the write if the policy was recreated (different uid) or has
+/// changed (different resource version).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {

@@ -45,7 +45,7 @@ pub(super) struct Document {
     pub(super) load: Load,
     /// Incremented when policies that were checked without the document should be checked again.
     pub(super) version: Arc<AtomicU64>,
-    /// The policies that wait for the document or were checked without it. The number is how many documents the policy
+    /// The policies that wait for the document or were checked without it, each with the number of documents that it
     /// needs. Policies with small numbers are queued first, since policies with wildcards take a long time to check.
     pub(super) waiting: BTreeSet<(usize, SubjectId)>,
     /// Notified to end the current backoff and to reset the next ones.
