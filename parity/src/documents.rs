@@ -123,7 +123,7 @@ pub fn load_documents(paths: &[PathBuf]) -> Result<Vec<Document>> {
 }
 
 /// Reads a file, or the files below a directory in the order of their names. `given` is true if the caller listed
-/// `path`; only then, a symbolic link is followed.
+/// `path`. A symbolic link is followed only in this case.
 fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     let metadata = fs::symlink_metadata(path).with_context(|| path.display().to_string())?;
     if metadata.is_dir() {

@@ -533,7 +533,7 @@ pub fn operation(written: &Value) -> Operation {
     }
 }
 
-/// Returns true if `error` equals one of upstream's errors. The parts of an error may have another order.
+/// Returns true if `error` equals one of upstream's errors. The parts of an error may be in a different order.
 fn is_one_of(error: &str, theirs: &[String]) -> bool {
     let sorted = |text: &str| {
         let mut parts: Vec<String> = text

@@ -85,7 +85,8 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     };
     let report = check::run(&options, &mut std::io::empty())?;
     let mut rejections = vec![Vec::new(); texts.len()];
-    // A key next to a merge key is a note, because kubectl sends JSON. The comparison sends the YAML unchanged.
+    // The check reports a key that overrides a merge key only as a note, because kubectl sends JSON. The comparison
+    // sends the YAML unchanged, so the API server rejects it.
     let is_rejected = |finding: &&Finding| finding.rejected || finding.rule == Rule::DuplicateKey;
     let rejected = report.findings.iter().filter(is_rejected);
     for finding in rejected.filter(|finding| !finding.is_hidden) {

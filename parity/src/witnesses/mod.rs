@@ -168,7 +168,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let report = check::run(&options, &mut std::io::empty())?;
     let report = serde_json::to_value(&report)?;
     let policies = policies(&witnesses.paths)?;
-    // A hidden finding is about the policy with the corrections of other findings. Its witness does not apply to the policy
+    // A hidden finding has an effect only after other findings are fixed, so its witness does not apply to the policy
     // in the file.
     let findings = report.get("findings").and_then(Value::as_array);
     let findings: Vec<&Value> = findings
