@@ -229,7 +229,7 @@ impl Controller {
         Self::start_with_kubeconfig(control_plane, &kubeconfig, args).await
     }
 
-    /// Starts the controller like [`Controller::start`], but with another kubeconfig.
+    /// Starts the controller like [`Controller::start`], but with a different kubeconfig.
     ///
     /// # Errors
     /// Returns an error like [`Controller::start`].

@@ -195,8 +195,8 @@ async fn policy_of_crd_during_api_server_restart_is_not_written() {
         after.metadata.resource_version,
         before.metadata.resource_version
     );
-    // The controller becomes ready after it has refreshed discovery. Only then is it connected to the new API server. A
-    // starting API server rejects requests for a moment, and a watch without events shows later that it works again.
+    // The controller is connected to the new API server only after it has refreshed discovery and is ready. A starting
+    // API server rejects requests for a moment, and a watch without events takes a while to show that it works again.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let (status, text) = controller.get("/readyz?verbose").await.unwrap();

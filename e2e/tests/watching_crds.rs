@@ -487,7 +487,7 @@ async fn conditions_change_with_their_definitions() {
     assert_eq!(of_example.copied().collect::<Vec<_>>(), of_ours);
     controller.finish().await.unwrap();
 
-    // A restarted controller writes nothing. It deletes status objects of deleted definitions.
+    // A restarted controller rewrites no status. It only deletes the status objects of deleted definitions.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await

@@ -96,7 +96,7 @@ impl Binaries {
     }
 
     fn from_assets(directory: PathBuf) -> Result<Self> {
-        // The servers run in another directory, where a relative path is invalid.
+        // The servers run in a different directory, where a relative path is invalid.
         let directory = std::path::absolute(directory).context("current directory")?;
         for name in ["etcd", "kube-apiserver", "kubectl"] {
             ensure!(
@@ -148,7 +148,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 fn cache_directory() -> Result<PathBuf> {
     if let Some(directory) = variable(CACHE_VARIABLE) {
-        // Go runs in another directory, where a relative path is invalid.
+        // Go runs in a different directory, where a relative path is invalid.
         return std::path::absolute(directory).context("current directory");
     }
     let base = variable("XDG_CACHE_HOME")

@@ -68,7 +68,7 @@ const PATCHED: [&str; 12] = [
 /// A request, and a policy that applies only to this request.
 pub(crate) struct Trial {
     pub(crate) policy: Value,
-    /// The spec of the binding may have a `paramRef`.
+    /// Fields of the binding's spec, such as `paramRef`.
     pub(crate) binding: Value,
     pub(crate) object: Value,
     /// The old object, if the request is an update.
