@@ -42,7 +42,7 @@ pub(super) struct Task {
     pub(super) entry: Entry,
     /// The CustomResourceDefinitions of the objects in the cases, which mutations need.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
-    /// The CustomResourceDefinition that the probes test. `None` if they test another kind.
+    /// The CustomResourceDefinition that the probes test. `None` if they test a different kind.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     /// The cluster inputs that each probe is allowed to use.

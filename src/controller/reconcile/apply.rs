@@ -5,7 +5,7 @@
 //! for each new generation. The controller forces ownership.
 //!
 //! A write contains the resource version from which the status was computed. If the policy has changed since then, the
-//! API server rejects the write. So a status is never written to another generation.
+//! API server rejects the write. So a status is never written to a different generation.
 
 use std::fmt;
 
