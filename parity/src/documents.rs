@@ -246,7 +246,7 @@ fn list_items(value: Value) -> Vec<Value> {
 }
 
 /// Decodes a policy as v1 and sets the defaults of v1. All versions have the same fields. Returns `None` for a document
-/// of another kind.
+/// of a different kind.
 pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     let kind = type_meta(&value, "kind")?;
     let is_policy = kind == "ValidatingAdmissionPolicy"
