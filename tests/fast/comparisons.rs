@@ -89,12 +89,12 @@ fn tests_that_contradict_defaults_of_absent_fields_are_reported() {
         warns(POD, &expression, &[path, counts, "write `has(...) &&`"]);
     }
     for expression in [
-        // The default is allowed.
+        // An absent field has the default value, which the expression allows.
         "!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
         "!has(object.spec.hostUsers) || object.spec.hostUsers",
-        // The Pod may have the value.
+        // A container without the field may inherit the value from the Pod.
         "object.spec.containers.all(c, !has(c.securityContext.runAsNonRoot) || c.securityContext.runAsNonRoot)",
-        // Another field.
+        // The operands read different fields.
         "!has(object.spec.hostPID) || object.spec.hostUsers == false",
         // The validation denies requests without the field.
         "!(!has(object.spec.hostUsers) || object.spec.hostUsers == false)",

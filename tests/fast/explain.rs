@@ -307,7 +307,7 @@ fn rule_examples_have_finding_of_their_rule() {
             Example::File { wrong, right } => (wrong.to_owned(), right.to_owned()),
             Example::Words(_) => continue,
         };
-        // In the newest version, the name is undeclared.
+        // In the newest version, the name in the example is undeclared.
         let version = match rule {
             Rule::NotAType => KubernetesVersion::new(36),
             _ => KubernetesVersion::NEWEST,

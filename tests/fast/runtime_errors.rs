@@ -584,8 +584,7 @@ fn guard_for_negation_is_inside_the_negation() {
         "!(!(object.metadata.labels.app == 'x'))",
     ] {
         let help = help_on(negated);
-        // The guard is outside of the negation.
-        // The condition is shown if it is a part of the expression.
+        // The guard is outside of the negation. The help shows the negation if it is only a part of the expression.
         assert!(
             help.contains(&format!("`{has} && ...`"))
                 || help.contains(&format!("`{has} && !(object.metadata.labels.app == 'x')`")),

@@ -23,7 +23,7 @@ const CLAIMS: Resource = ["", "v1", "persistentvolumeclaims"];
 /// The resource, the old expression and the new expression.
 type Change = (Resource, &'static str, &'static str);
 
-/// Changes by which requests are only allowed.
+/// Changes that only allow more requests.
 const WEAKER: [Change; 27] = [
     (
         DEPLOYMENTS,
@@ -162,7 +162,7 @@ const WEAKER: [Change; 27] = [
     ),
 ];
 
-/// Changes by which requests are only denied.
+/// Changes that only deny more requests.
 const STRICTER: [Change; 8] = [
     (
         PODS,
@@ -206,7 +206,7 @@ const STRICTER: [Change; 8] = [
     ),
 ];
 
-/// Changes by which some requests are allowed and others are denied.
+/// Changes that allow some requests that were denied, and deny others that were allowed.
 const BOTH: [Change; 3] = [
     (
         DEPLOYMENTS,
@@ -295,7 +295,7 @@ fn policy(name: &str, [group, version, resource]: Resource, expressions: &[&str]
     })
 }
 
-/// Compares the policies of each pair. The result is the output of `-o json`.
+/// Compares the policies of each pair. Returns the output of `-o json`.
 fn report(name: &str, pairs: &[[Value; 2]]) -> Value {
     let file = |side: usize| {
         let documents = pairs.iter().map(|pair| pair[side].to_string());
@@ -423,7 +423,7 @@ fn exceptions_for_deletions_are_found() {
     }
 }
 
-/// A case: the documents of both versions, and true if requests are denied and allowed.
+/// A case: the documents of both versions, whether requests become denied, and whether requests become allowed.
 type Case = ([Vec<Value>; 2], [bool; 2]);
 
 /// Compares the documents of each case on their own.

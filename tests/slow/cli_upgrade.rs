@@ -31,7 +31,7 @@ const FILES: [(&str, &str, i32); 12] = [
     ("nothing", "--from 1.36 --to 1.37", 2),
 ];
 
-/// Further commands with the columns of [`FILES`]: rejected, undecided and unserved policies, and causes of changes.
+/// More commands, in the format of [`FILES`]: rejected, undecided and unserved policies, and causes of changes.
 const CASES: [(&str, &str, i32); 21] = [
     ("unreached-mutation", "--from 1.36", 1),
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),

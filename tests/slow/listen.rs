@@ -75,7 +75,7 @@ fn probe(url: &str) -> Output {
 fn controller_responds_to_probe_over_both_ip_versions() {
     let (_process, address) = start("[::]:0");
     let mut hosts = vec!["127.0.0.1"];
-    // A machine without IPv6 has the fallback.
+    // On a machine without IPv6, the controller uses IPv4 instead.
     if address.is_ipv6() {
         hosts.push("[::1]");
     }
