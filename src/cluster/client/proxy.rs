@@ -33,7 +33,7 @@ pub(super) struct Proxy {
 
 #[derive(Debug)]
 pub(super) struct ProxyError {
-    /// The host and port of the proxy, without credentials.
+    /// The address of the proxy, without credentials.
     address: String,
     reason: String,
 }
