@@ -59,7 +59,7 @@ impl Budget {
             )));
         }
         let kib = u32::try_from(allowed / 1024).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
+        // The wait cannot fail, since the semaphore is never closed.
         let share = Arc::clone(&self.kib).acquire_many_owned(kib).await.ok();
         Ok((share, allowed))
     }

@@ -624,7 +624,8 @@ fn probes_passed(observed: &Observations<'_>) -> Verdict {
     match observed.compiled.done() {
         Ok(compiled) if is_known => {
             let mut findings = compiled.findings.iter();
-            // A definition whose schema has errors has such findings, but its rules are evaluated nevertheless.
+            // A definition whose schema has errors has findings of the kind `Unsupported`, but its rules are evaluated
+            // nevertheless.
             let is_undecided = observed.policy.is_some() || observed.server.version.is_too_new();
             let finding =
                 findings.find(|it| it.kind == CompileFindingKind::Unsupported && is_undecided);

@@ -69,7 +69,7 @@ impl Task {
     fn bytes_with(&self, probe: &Probe) -> usize {
         let shared_bytes = match self.shared_bytes() {
             n_bytes if n_bytes <= memory::MAX_EVALUATION => n_bytes,
-            // Params above the limit are not parsed.
+            // If the limit is exceeded, the params are not parsed, so only the definitions count.
             _ => self
                 .definitions
                 .as_ref()

@@ -170,7 +170,7 @@ impl Store {
             return false;
         }
         let excluded = exclude::excluded(&self.exclusion, metadata);
-        // The controller owns the whole status object.
+        // If the kind has status objects, the controller owns the whole status object.
         let owns_status = id.kind.row().status_object.is_some() || owns_status(metadata);
         if excluded.is_some() {
             // An excluded subject has no dependencies, and its content is not stored.

@@ -185,7 +185,7 @@ impl Transport {
     }
 
     fn report(&self, report: Report) {
-        // The receiver may have been dropped with the watch.
+        // The error is ignored, because the receiver may have been dropped with the watch.
         drop(self.reports.send(report));
     }
 }
