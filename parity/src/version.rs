@@ -13,7 +13,7 @@ thread_local! {
     static SCOPED: Cell<Option<KubernetesVersion>> = const { Cell::new(None) };
 }
 
-/// The default version, that of the oracle `parity/oracle/oracle`.
+/// The default version: the version of the oracle `parity/oracle/oracle`.
 pub const ORACLE: KubernetesVersion = KubernetesVersion::new(36).with_patch(3);
 
 /// Sets the version. Only the first call has an effect.

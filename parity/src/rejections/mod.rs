@@ -93,7 +93,7 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
         let n = by_file.get(&finding.location.file).copied();
         let of_file = n.and_then(|n| rejections.get_mut(n));
         let of_file = of_file.context("a finding about an unknown file")?;
-        // Equal findings of an object are merged.
+        // Equal findings of an object are merged. The other fields are in `also`.
         let others = finding.also.iter().map(|other| &other.field_ref);
         for field in std::iter::once(&finding.field_ref).chain(others) {
             of_file.push(Rejection {
