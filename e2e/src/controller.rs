@@ -264,7 +264,7 @@ impl Controller {
         let listen = args.iter().find_map(|arg| arg.strip_prefix("--listen="));
         let address = listen.map_or_else(
             || format!("127.0.0.1:{port}"),
-            // Requests to all addresses are sent to the loopback address of IPv6.
+            // A client cannot connect to `[::]`, so requests are sent to the loopback address of IPv6.
             |listen| listen.replace("[::]", "[::1]"),
         );
         let mut command = Command::new(binary("vap-status-controller")?);

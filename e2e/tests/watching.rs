@@ -160,7 +160,7 @@ async fn create(api: &Api<DynamicObject>, name: &str, spec: Value) {
     let resource = json!({"metadata": {"name": name}, "spec": spec});
     let object: DynamicObject = serde_json::from_value(resource).unwrap();
     let deadline = Instant::now() + TIMEOUT;
-    // The CRD may be new.
+    // The API server might not serve a new CRD yet.
     while let Err(error) = api.create(&PostParams::default(), &object).await {
         assert!(Instant::now() < deadline, "{name}: {error}");
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -243,7 +243,7 @@ fn denied_deletions_by_system_components_are_reported() {
         findings[0].1.contains("generic-garbage-collector"),
         "{findings:#?}"
     );
-    // There is no finding if a policy only denies deletions of labeled objects.
+    // There is no finding if a policy denies only deletions of labeled objects.
     let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
     for resource in ["pods", "replicasets", "*"] {
         assert_eq!(lockouts(&deleted(resource, protected)), [], "{resource}");

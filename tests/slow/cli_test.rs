@@ -173,7 +173,7 @@ fn mutating_cases_compare_objects() {
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// Coverage and mutants are only supported for validating policies. The report lists other policies as not measured.
+/// Coverage and mutants are supported only for validating policies. The report lists other policies as not measured.
 #[test]
 fn mutating_policies_have_no_coverage() {
     let options = Options {

@@ -199,7 +199,7 @@ fn objects_and_probes_are_compared() {
     assert_eq!(names, ["probe mounts, case a mount"]);
 }
 
-/// Names that end with `.static.k8s.io` are only allowed in the directory of static manifests.
+/// Names that end with `.static.k8s.io` are allowed only in the directory of static manifests.
 #[test]
 fn static_manifests_can_have_reserved_names() {
     let text = std::fs::read_to_string("tests/cli_upgrade/static-name.yaml").unwrap();

@@ -47,7 +47,7 @@ fn start(listen: &str) -> (Process, std::net::SocketAddr) {
         let sender = sender.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(pipe).lines() {
-                // After the first message, nothing receives the lines.
+                // The error is ignored, because the receiver is dropped when it has read the address.
                 let _ = sender.send(line.unwrap());
             }
         });

@@ -72,7 +72,7 @@ fn policy_that_reads_no_defaults_is_evaluated() {
         [&summary["audited"], &summary["denied"], &summary["unread"]],
         [1, 1, 0]
     );
-    // The validation is true for this version.
+    // With this pattern, the validation is true for the version in the object.
     let other = text.replace("v1.[0-4]", "v0.[0-4]");
     let folder = directory("undefaulted-other", &[("policy.yaml", &other)]);
     let other = folder.join("policy.yaml");

@@ -351,7 +351,7 @@ fn linker_flags(target: &Target) -> Result<String> {
 
 /// Prints a progress message to standard error, because tests have no log.
 fn print_progress(message: &str) {
-    // Standard error may be closed.
+    // The error is ignored, because standard error may be closed.
     let _ = writeln!(io::stderr(), "e2e: {message}");
 }
 

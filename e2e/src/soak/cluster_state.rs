@@ -310,7 +310,7 @@ impl ClusterState {
         };
         match change {
             Change::Policy(slot, _) | Change::Binding(slot, _) => of_slot(&slot),
-            // The probe may be new.
+            // A new probe is not in `probes` yet, but its status and that of its policy are affected.
             Change::Probe(slot, _) => of_slot(&slot).max(2),
             Change::Widgets(_) => of_shapes(&[Shape::Widgets, Shape::Wildcard]),
             Change::Limits(_) | Change::LimitParam(..) => of_shapes(&[Shape::Limits]),

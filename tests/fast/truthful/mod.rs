@@ -399,7 +399,7 @@ fn object_types_depend_on_operations_of_rule() {
     );
     check_on(&all, "object == null || object.spec.x == 1", failing);
     check_on(&all, "oldObject == null || oldObject.spec.x == 1", failing);
-    // The expression only fails for DELETE, so it is not reported.
+    // The expression fails only for DELETE, so it is not reported.
     check_on(&all, "object.spec.replicas > 0", &[]);
     let create = json!({"resources": ["deployments"], "operations": ["CREATE"]});
     check_on(&create, "oldObject == null || oldObject.spec.x == 1", &[]);
