@@ -285,8 +285,8 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases without a result, for probes that test a policy or webhook. `shared` has the parsed objects
-    /// that all probes use.
+    /// Evaluates the cases without a result, for probes that test a policy or webhook. `shared` contains the parsed
+    /// objects that all probes use.
     fn run_within(&self, shared: &Shared, cases: &mut Cases) {
         let subject = &self.subject;
         let ready = PreparedPolicy::new(&self.context, &subject.entry);

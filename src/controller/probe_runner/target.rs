@@ -36,7 +36,7 @@ pub(super) enum Missing {
     Unknown,
     /// The target does not exist.
     Absent(String),
-    /// The controller does not watch the target's kind. The message has the reason and a remedy.
+    /// The controller does not watch the target's kind. The message states the reason and a remedy.
     NotFollowed(String),
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct Entry {
     pub(crate) identity: Identity,
     /// The spec. Its form depends on the kind.
     pub(crate) subject: Arc<Subject>,
-    /// The current status. The store has it only for ValidatingAdmissionPolicies. For other kinds, it comes from the
-    /// status object.
+    /// The current status. The store contains it only for ValidatingAdmissionPolicies. For other kinds, it comes from
+    /// the status object.
     pub(crate) status: Option<ValidatingAdmissionPolicyStatus>,
     pub(crate) result: Option<Arc<CheckResult>>,
     /// `Some` if the subject is excluded from checks.

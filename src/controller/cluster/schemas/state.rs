@@ -17,7 +17,7 @@ use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{GroupVersion, Gvk};
 use crate::telemetry::Metrics;
 
-/// The types of one document by kind. A kind without a type has an error instead.
+/// The types of one document by kind. For a kind without a type, the value is an error.
 pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 /// State shared by the callers and the loading tasks.
