@@ -1,5 +1,5 @@
-//! Benchmarks of parsing, type-checking, planning, evaluation, admission and custom resources. If the crates `cel` and
-//! `cel-core` also have an operation, they are measured too.
+//! Benchmarks of parsing, type-checking, planning, evaluation, admission and custom resources. The crates `cel` and
+//! `cel-core` are also measured, for operations that they support.
 //!
 //! Run `cargo bench --bench engine`. Arguments after `--` select benchmarks by a substring of the name. `./dev bench`
 //! compares the engine with cel-go.

@@ -396,7 +396,7 @@ fn set(value: &mut Value, key: &str, to: Value) {
     }
 }
 
-/// Generates an object to patch. It has values of all JSON types.
+/// Generates an object to patch. It contains values of all JSON types.
 fn patched_object(random: &mut Random) -> Value {
     let mut object = json!({
         "apiVersion": "example.com/v1", "kind": "Box",

@@ -122,7 +122,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Returns the oracles that have the command for a table.
+    /// Returns the oracles that support the command for a table.
     fn oracles(&self, kind: TableKind) -> impl Iterator<Item = &Oracle> {
         let oracles = self.oracles.iter();
         oracles.filter(move |oracle| kind.includes(oracle.version))

@@ -54,7 +54,7 @@ impl MutantKind {
     }
 }
 
-/// An object that may have a mistake.
+/// An object that may contain mistakes.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The kind of the object.
