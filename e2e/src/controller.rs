@@ -1,5 +1,5 @@
-//! Runs the controller as a process on a control plane. The controller has the permissions of an installation. Its log
-//! and metrics are checked for failures.
+//! Runs the controller as a process on a control plane. The controller has the same permissions as in an installation.
+//! Its log and metrics are checked for failures.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;

@@ -134,7 +134,7 @@ async fn aggregated_api_down_keeps_conditions() {
         metrics.contains("vap_discovery_stale_groups 1\n"),
         "{metrics}"
     );
-    // After one minute, the retained conditions have a note.
+    // After one minute, a note is appended to the retained conditions.
     let note = "; may be out of date: down.example.com/v1 cannot be discovered";
     let noted = ["Ready", "ResourcesMatched", "ParamsResolved"];
     wait_for_notes(&control_plane, "on-down", note, &noted).await;

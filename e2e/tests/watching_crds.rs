@@ -570,8 +570,7 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
     controller.finish().await.unwrap();
 }
 
-/// The controller has one watch of definitions, with and without the flag. Without the flag, it requests no status
-/// objects.
+/// The controller watches definitions once, with and without the flag. Without the flag, it requests no status objects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;

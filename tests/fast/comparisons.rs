@@ -19,7 +19,7 @@ const POLICIES: (&str, &str, &str) = ("networking.k8s.io", "v1", "networkpolicie
 
 const REQUESTS: (&str, &str, &str) = ("certificates.k8s.io", "v1", "certificatesigningrequests");
 
-/// Returns the findings of the tested rules for `manifest`. Each has the severity, and the message with the help.
+/// Returns the findings of the tested rules for `manifest`. Each item is the severity, and the message with the help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();

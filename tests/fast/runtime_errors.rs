@@ -322,7 +322,7 @@ fn witness_matches_selectors() {
         ),
         ("objectSelector: {matchLabels: {team: a}}", "default"),
     ] {
-        // Here, the policy has the selector. Below, the binding has it.
+        // Here, the selector is in the policy. Below, it is in the binding.
         let spec = "  validations:\n  - expression: object.metadata.annotations.a == ''\n";
         let manifest = policy(DEPLOYMENT, "CREATE", spec);
         let manifest = manifest.replace(
@@ -640,7 +640,7 @@ fn guard_for_negation_is_inside_the_negation() {
 }
 
 /// Returns the messages of the `wildcard-kinds` findings for a validation of `resources` in the group apps. Each
-/// message has the kind of the finding's witness.
+/// message is preceded by the kind in the finding's witness.
 fn wildcard_findings(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let spec = format!(
         "{spec}  validations:\n  - expression: {}\n",

@@ -1,4 +1,4 @@
-//! Counts words, phrases and names for which there is a plain replacement. No count may rise. CONTRIBUTING.md has
+//! Counts words, phrases and names for which there is a plain replacement. No count may rise. CONTRIBUTING.md contains
 //! examples.
 
 use std::collections::BTreeMap;

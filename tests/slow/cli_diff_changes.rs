@@ -426,7 +426,7 @@ fn exceptions_for_deletions_are_found() {
 /// A case: the documents of both versions, whether requests become denied, and whether requests become allowed.
 type Case = ([Vec<Value>; 2], [bool; 2]);
 
-/// Compares the documents of each case on their own.
+/// Compares the documents of each case separately.
 fn check_cases(name: &str, cases: &[Case]) {
     let mut wrong = Vec::new();
     for (n, (documents, expected)) in cases.iter().enumerate() {

@@ -308,7 +308,7 @@ fn strict_counts_undecided_policies() {
     assert_eq!(run(&words).status, 0);
 }
 
-/// A generated update has null in the old object and an empty list in the new one.
+/// A generated update contains null in the old object and an empty list in the new one.
 #[test]
 fn null_and_empty_lists_are_compared() {
     let policy = json!({

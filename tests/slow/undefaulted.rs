@@ -142,7 +142,7 @@ fn case_that_depends_on_unknown_defaults_is_pending() {
         (2, &json!(1))
     );
 
-    // The object has the field, so the policy is evaluated.
+    // The object contains the field, so the policy is evaluated.
     let mut given = definition();
     given["spec"]["conversion"] = json!({"strategy": "None"});
     let ran = vap(

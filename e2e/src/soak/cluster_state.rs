@@ -103,7 +103,7 @@ impl fmt::Display for Slot {
 /// The variable content of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
-    /// True if the expression has a misspelled field name.
+    /// True if the expression misspells a field name.
     pub is_misspelled: bool,
     /// A number in the expression. A change of the number increments the generation.
     pub number: u64,
