@@ -165,7 +165,7 @@ async fn mutated_rules_get_the_errors_of_the_api_server() {
     assert!(n_compared >= 40 && n_refused > 0);
 }
 
-/// Returns a definition whose schema contains this property.
+/// Returns a definition whose schema contains `property`.
 fn with_property(property: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

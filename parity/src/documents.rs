@@ -38,7 +38,7 @@ pub struct PolicyDoc {
 }
 
 impl PolicyDoc {
-    /// Converts the document to a type for both kinds of policy.
+    /// Converts the document to a type that covers both kinds of policy.
     pub fn to_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),

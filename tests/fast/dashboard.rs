@@ -1,4 +1,4 @@
-//! Checks the dashboard in `config/dashboards`, and that it counts the same as the alerts.
+//! Checks the dashboard in `config/dashboards`. Its counts must agree with the alerts.
 
 #![allow(
     clippy::indexing_slicing,

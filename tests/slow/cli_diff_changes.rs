@@ -689,7 +689,7 @@ fn changed_selectors_are_found() {
     check_cases("diff-selectors", &cases);
 }
 
-/// A version whose schemas do not permit an object has no decision about it.
+/// If the schemas of a version do not permit an object, this version has no decision about the object.
 #[test]
 fn objects_are_valid_in_both_versions() {
     let definition = |mode: &Value, rules: &Value| {

@@ -547,7 +547,7 @@ fn findings_depend_on_the_cluster() {
     let mut client = Client::start_with(&directory, &["--server", &server.url]);
     client.wait_for_text("window/logMessage", "version 1.36");
     let document = uri(&directory.join("p.yaml"));
-    // The schemas that a policy needs are read when it is opened, and when it matches other resources.
+    // The schemas that a policy needs are read when the policy is opened, and when its rules match other resources.
     let policy = NEW_POLICY.replace("params.maxReplicas + 5\n", "params.maxReplica\n");
     client.open(&document, &policy);
     let expected = ["8 unwatched-subresource", "10 undefined-field"];

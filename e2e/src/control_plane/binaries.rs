@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
-/// The environment variable with a directory of etcd, kube-apiserver and kubectl, as `setup-envtest` creates it.
+/// The environment variable that names a directory with etcd, kube-apiserver and kubectl, as `setup-envtest` creates
+/// it.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// The environment variable with the cache directory for built binaries.

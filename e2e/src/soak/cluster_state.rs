@@ -167,7 +167,7 @@ pub struct ClusterState {
     pub config_map_params: BTreeSet<usize>,
     /// The numbers of the existing limit params.
     pub limit_params: BTreeSet<usize>,
-    /// The namespaces by number. The value is in a label. No object refers to these namespaces.
+    /// The namespaces by number, each with the value of its label. No object refers to these namespaces.
     pub namespaces: BTreeMap<usize, u64>,
 }
 

@@ -25,7 +25,7 @@ use crate::controller::watch::wire::WirePolicy;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The applied object. It has only the fields that we own.
+/// The applied object. It contains only the fields that we own.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Applied<'a> {
