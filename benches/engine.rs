@@ -1,5 +1,5 @@
-//! Benchmarks of parsing, type-checking, planning, evaluation, admission and custom resources. If the crates `cel` and
-//! `cel-core` also have an operation, they are measured too.
+//! Benchmarks of parsing, type-checking, planning, evaluation, admission and custom resources. The crates `cel` and
+//! `cel-core` are also measured, for operations that they support.
 //!
 //! Run `cargo bench --bench engine`. Arguments after `--` select benchmarks by a substring of the name. `./dev bench`
 //! compares the engine with cel-go.
@@ -289,7 +289,7 @@ fn size(criterion: &mut Criterion) {
     }
 }
 
-/// Versions with different values of objects: unstructured values, and Go values.
+/// Versions that represent objects differently: as unstructured values, and as Go values.
 const VERSIONS: [KubernetesVersion; 2] = [KubernetesVersion::new(36), KubernetesVersion::new(37)];
 
 fn admission(criterion: &mut Criterion) {
@@ -353,7 +353,7 @@ fn definition() -> Json {
     }})
 }
 
-/// Measures the validation of a custom resource on creation and on update. Measures the validation rules alone, and the
+/// Measures the validation of a custom resource on creation and on update: with only the validation rules, and with the
 /// whole definition.
 fn custom_resource(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("custom resource");

@@ -350,7 +350,7 @@ release_checksums() {
     | sed 's/^\.\///' | LC_ALL=C sort | while read -r file; do sha256 "$file"; done > checksums.txt)
 }
 
-# Signs the checksums and the images with a new key, without services of the network. Releases use no key, see release.yml.
+# Signs the checksums and the images with a new key, without network services. Releases use no key, see release.yml.
 sign_with_key() {
   ensure_go_tool github.com/sigstore/cosign/v3/cmd/cosign "$COSIGN_VERSION"
   start_registry
@@ -426,7 +426,7 @@ assert config["config"]["Labels"]["org.opencontainers.image.source"].startswith(
     run_in_root "$target" "$root" /kubectl-vap --version
     run_in_root "$target" "$root" /kubectl-vap check samples/sound.yaml
     if command -v busybox > /dev/null && [ "$target" = amd64 ]; then
-      # A root of a shell without a C library, like the images of busybox.
+      # A root directory with a shell but without a C library, as in the images of busybox.
       mkdir "$root/bin"
       cp "$(command -v busybox)" "$root/bin/sh"
       run_in_root "$target" "$root" /bin/sh -c '/kubectl-vap check - < /samples/sound.yaml'
@@ -463,8 +463,8 @@ audit() {
   PATH=$TOOLS/bin:$PATH cargo audit --deny unsound ${options[@]+"${options[@]}"} bin "$1" 2>&1 | tail -4
 }
 
-# Runs a program in a root directory that has nothing but the files of an archive or image: `run_in_root ARCHITECTURE
-# ROOT PROGRAM [ARGUMENT...]`.
+# Runs a program in a root directory that contains only the files of an archive or image: `run_in_root ARCHITECTURE ROOT
+# PROGRAM [ARGUMENT...]`.
 run_in_root() {
   in_root "$@"
   if ! command -v "${rooted[0]}" > /dev/null; then
@@ -474,8 +474,8 @@ run_in_root() {
   "${rooted[@]}"
 }
 
-# Sets `rooted` to the command that `run_in_root` runs. Programs of another architecture run in the emulator of QEMU. If it
-# is not installed, the command is the missing emulator.
+# Sets `rooted` to the command that `run_in_root` runs. Programs of a different architecture run in QEMU's emulator. If
+# the emulator is not installed, sets `rooted` to its name.
 in_root() {
   local architecture=$1 root=$2 emulator=() change=(chroot)
   [ "$(id -u)" = 0 ] || change=(unshare --user --map-root-user chroot)
@@ -678,7 +678,7 @@ open(sys.argv[1], "w", encoding="utf-8").write(text.replace(os.environ["OLD"], o
   recipe_home --check
 }
 
-# Fails if a file has another repository, image or chart of this project than release/home.
+# Fails if a file names a repository, an image or a chart of this project that differs from release/home.
 check_home() {
   local wrong
   wrong=$(git grep -nIoE \

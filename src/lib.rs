@@ -19,7 +19,7 @@
 //! For `wasm32-unknown-unknown`, the package contains only [`probe`], [`status`], and the parts of [`cli`] that check and
 //! evaluate texts in memory.
 
-// Modules for commands and clusters use the other items.
+// Without the modules for commands and clusters, many items are unused.
 #![cfg_attr(
     target_family = "wasm",
     allow(

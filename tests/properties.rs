@@ -56,8 +56,8 @@ fn properties_hold_for_generated_expressions() {
     for n in 0..n_cases {
         let choices = Choices::Seeded(first_seed.wrapping_mul(1 << 32).wrapping_add(n));
         let mut generator = Generator::new(&fixture.material, choices, n % 3 == 0);
-        // Half of the expressions call a specific overload, so that each overload is called several times. The others
-        // have random types.
+        // Half of the expressions call a specific overload, so that each overload is called several times. The types of
+        // the others are random.
         let depth = 1 + u32::try_from(n % 3).unwrap();
         let text = match n % 2 {
             0 => generator.call_of(usize::try_from(n / 2).unwrap(), depth),

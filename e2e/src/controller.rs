@@ -1,5 +1,5 @@
-//! Runs the controller as a process on a control plane. The controller has the permissions of an installation. Its log
-//! and metrics are checked for failures.
+//! Runs the controller as a process on a control plane. The controller has the same permissions as in an installation.
+//! Its log and metrics are checked for failures.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -229,7 +229,7 @@ impl Controller {
         Self::start_with_kubeconfig(control_plane, &kubeconfig, args).await
     }
 
-    /// Starts the controller like [`Controller::start`], but with another kubeconfig.
+    /// Starts the controller like [`Controller::start`], but with a different kubeconfig.
     ///
     /// # Errors
     /// Returns an error like [`Controller::start`].
@@ -264,7 +264,7 @@ impl Controller {
         let listen = args.iter().find_map(|arg| arg.strip_prefix("--listen="));
         let address = listen.map_or_else(
             || format!("127.0.0.1:{port}"),
-            // Requests to all addresses are sent to the loopback address of IPv6.
+            // A client cannot connect to `[::]`, so requests are sent to the loopback address of IPv6.
             |listen| listen.replace("[::]", "[::1]"),
         );
         let mut command = Command::new(binary("vap-status-controller")?);

@@ -84,7 +84,7 @@ impl Tests {
             .arg(format!("--ginkgo.focus={focus}"))
             .arg(format!("--ginkgo.timeout={}s", timeout.as_secs()))
             .arg(format!("--ginkgo.json-report={}", report.display()))
-            // There are no nodes.
+            // There are no nodes with logs.
             .arg("--disable-log-dump")
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -165,7 +165,7 @@ async fn mutated_rules_get_the_errors_of_the_api_server() {
     assert!(n_compared >= 40 && n_refused > 0);
 }
 
-/// Returns a definition whose schema contains this property.
+/// Returns a definition whose schema contains `property`.
 fn with_property(property: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -183,7 +183,8 @@ fn with_property(property: &Value) -> Value {
     })
 }
 
-/// Some schemas have common mistakes, and some have none. This project and the API server report the same errors.
+/// Some schemas contain common mistakes, and some contain no mistakes. This project and the API server report the same
+/// errors.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemas_get_the_errors_of_the_api_server() {
     let string = json!({"type": "string"});

@@ -134,7 +134,7 @@ async fn aggregated_api_down_keeps_conditions() {
         metrics.contains("vap_discovery_stale_groups 1\n"),
         "{metrics}"
     );
-    // After one minute, the retained conditions have a note.
+    // After one minute, a note is appended to the retained conditions.
     let note = "; may be out of date: down.example.com/v1 cannot be discovered";
     let noted = ["Ready", "ResourcesMatched", "ParamsResolved"];
     wait_for_notes(&control_plane, "on-down", note, &noted).await;
@@ -195,8 +195,8 @@ async fn policy_of_crd_during_api_server_restart_is_not_written() {
         after.metadata.resource_version,
         before.metadata.resource_version
     );
-    // The controller becomes ready after it has refreshed discovery. Only then is it connected to the new API server. A
-    // starting API server rejects requests for a moment, and a watch without events shows later that it works again.
+    // The controller is connected to the new API server only after it has refreshed discovery and is ready. A starting
+    // API server rejects requests for a moment, and a watch without events takes a while to show that it works again.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let (status, text) = controller.get("/readyz?verbose").await.unwrap();

@@ -3,8 +3,8 @@
 //!
 //! `VAP_SUITES_DIR` is a directory with copies of repositories: kaptest, kat, Kyverno and gatekeeper-library, or some
 //! of them. Each case of a suite is sent to an API server, as a dry run if possible. The converted probe must have the
-//! same result as the API server, even if the suite expects another result. Each deviation from the suite must have a
-//! known reason.
+//! same result as the API server, even if the suite expects a different result. Each deviation from the suite must have
+//! a known reason.
 //!
 //! `VAP_DECISIONS` is a file with decisions of an API server, one per line.
 
@@ -260,7 +260,7 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
         if let Some((_, path, body)) = sent(builtin, &create) {
             let path = path.trim_end_matches("?dryRun=All");
             if post(client, path, &body).await.status == 409 {
-                // An earlier case created the object with other fields.
+                // An earlier case created the object with different fields.
                 let name = old["metadata"]["name"].as_str().unwrap();
                 let named = format!("{path}/{name}");
                 if old["kind"] == "Namespace" {

@@ -211,7 +211,7 @@ async fn ask(
     let operation = request["operation"].as_str().unwrap_or("CREATE");
     let (object, old) = (&request["object"], &request["oldObject"]);
     let main = if object.is_null() { old } else { object };
-    // All namespaces in this test are active.
+    // All namespaces in this test are active, so requests that need a different phase cannot be sent.
     let phase = request["namespaceObject"]["status"]["phase"].as_str();
     if phase.is_some_and(|phase| phase != "Active") {
         return None;

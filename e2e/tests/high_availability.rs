@@ -363,7 +363,7 @@ fn check_writers(writes: &[Write]) -> (usize, usize) {
 struct HandOver {
     successor: String,
     to_lease: SignedDuration,
-    /// The time of the first status write. `None` if the successor was stopped before.
+    /// The time of the first status write. `None` if the successor was stopped before it wrote a status.
     to_status: Option<SignedDuration>,
 }
 

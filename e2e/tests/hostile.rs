@@ -38,7 +38,7 @@ use parity::random::from_environment;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// The number of groups of hostile objects. Two rounds have about 150 objects, and several variants of each family.
+/// The number of groups of hostile objects. Two rounds contain about 150 objects, and several variants of each family.
 const N_GROUPS: u64 = 32;
 
 /// The numbers of valid policies: those created together with hostile objects, and those created afterwards.

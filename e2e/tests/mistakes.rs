@@ -36,7 +36,7 @@ struct Case {
     spec: Value,
     #[serde(default)]
     bindings: Vec<Value>,
-    /// True if the bindings apply to all namespaces. Other cases must then not have requests for the same resources.
+    /// True if the bindings apply to all namespaces. Then no other case may contain requests for the same resources.
     #[serde(default)]
     is_everywhere: bool,
     #[serde(default)]

@@ -139,7 +139,7 @@ async fn create_all<T>(api: &Api<DynamicObject>, objects: &[Object<T>]) -> Vec<S
         let object: DynamicObject = serde_json::from_value(object.document.node.to_json()).unwrap();
         names.push(object.metadata.name.clone().unwrap());
         let deadline = Instant::now() + TIMEOUT;
-        // The CRD may be new.
+        // The API server might not serve a new CRD yet.
         while let Err(error) = api.create(&PostParams::default(), &object).await {
             assert!(Instant::now() < deadline, "{error}");
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -129,8 +129,8 @@ fn plain(field: &str) -> String {
     plain
 }
 
-/// Returns true if one of our errors is about this field, about its parent or about a nested field. Some errors of the
-/// API server follow from other errors, which are listed here.
+/// Returns true if one of our errors is about this field, about its parent or about a nested field. Also returns true
+/// for an error of the API server that follows from one of our errors. These errors are listed here.
 fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     let has = |wanted: &str| ours.iter().any(|ours| plain(&ours.field) == wanted);
     let are_related = |ours: &Rejection| {
@@ -140,7 +140,7 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     match plain(field).as_str() {
         // This error follows from the missing validations.
         "spec.auditAnnotations" if has("spec.validations") => true,
-        // This error follows from the name, which excludes a selector.
+        // This error follows from a name, because a paramRef must not have both a name and a selector.
         "spec.paramRef.selector" if has("spec.paramRef.name") => true,
         // The API server validates a key together with the name of the policy.
         "spec.auditAnnotations.key" if has("metadata.name") || has("metadata.generateName") => true,

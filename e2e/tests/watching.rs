@@ -160,7 +160,7 @@ async fn create(api: &Api<DynamicObject>, name: &str, spec: Value) {
     let resource = json!({"metadata": {"name": name}, "spec": spec});
     let object: DynamicObject = serde_json::from_value(resource).unwrap();
     let deadline = Instant::now() + TIMEOUT;
-    // The CRD may be new.
+    // The API server might not serve a new CRD yet.
     while let Err(error) = api.create(&PostParams::default(), &object).await {
         assert!(Instant::now() < deadline, "{name}: {error}");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -662,7 +662,7 @@ async fn mutating_policies_served_later_are_watched() {
     cluster.wait("beta", "Ready", "True/Ready").await;
     let owner = &cluster.status("beta").await["metadata"]["ownerReferences"][0];
     assert_eq!(owner["apiVersion"], "admissionregistration.k8s.io/v1beta1");
-    // The CRD of status objects is deleted with all objects. Other kinds are not affected.
+    // The CRD of status objects is deleted, and all status objects with it. Other kinds are not affected.
     controller.allow([
         AllowedFailure::any_sync("not_found"),
         AllowedFailure::warning("cannot watch mutatingadmissionpolicystatuses"),
@@ -681,7 +681,7 @@ async fn mutating_policies_served_later_are_watched() {
     controller.finish().await.unwrap();
 }
 
-/// The API server serves no mutating policies and no bindings of them.
+/// The API server serves neither mutating policies nor their bindings. The controller sends no requests about them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mutating_policies_not_served_are_not_requested() {
     let cluster = Cluster::start(&[

@@ -487,7 +487,7 @@ async fn conditions_change_with_their_definitions() {
     assert_eq!(of_example.copied().collect::<Vec<_>>(), of_ours);
     controller.finish().await.unwrap();
 
-    // A restarted controller writes nothing. It deletes status objects of deleted definitions.
+    // A restarted controller rewrites no status. It only deletes the status objects of deleted definitions.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await
@@ -570,8 +570,7 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
     controller.finish().await.unwrap();
 }
 
-/// The controller has one watch of definitions, with and without the flag. Without the flag, it requests no status
-/// objects.
+/// The controller watches definitions once, with and without the flag. Without the flag, it requests no status objects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_watched_once() {
     let cluster = Cluster::start().await;

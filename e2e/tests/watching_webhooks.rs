@@ -297,7 +297,7 @@ async fn conditions_change_with_their_webhook_configurations() {
     );
     controller.finish().await.unwrap();
 
-    // A restarted controller writes nothing. It deletes status objects of deleted configurations.
+    // A restarted controller rewrites no status. It only deletes the status objects of deleted configurations.
     let n_writes = cluster.n_writes();
     let again = Controller::start(&cluster.control_plane, &[FOLLOW])
         .await

@@ -453,7 +453,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// Repeats the experiments with another field, which has a constant or is true.
+	// Repeats the experiments with one more set field, which has a constant or is true.
 	for _, c := range candidates {
 		isSwitch := c.typ == "b" && c.Up > 0 || c.Up == 0 && c.typ == "b"
 		for _, chosen := range c.vals {

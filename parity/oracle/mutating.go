@@ -47,7 +47,7 @@ func loadPoliciesOfEitherSort(paths []string) ([]PolicyDoc, error) {
 	return docs, nil
 }
 
-// parseMutatingPolicy decodes a mutating policy as v1. It returns nil for a document of another kind.
+// parseMutatingPolicy decodes a mutating policy as v1. It returns nil for a document of a different kind.
 func parseMutatingPolicy(raw []byte) (*v1.MutatingAdmissionPolicy, error) {
 	var head metav1.TypeMeta
 	if err := json.Unmarshal(raw, &head); err != nil {

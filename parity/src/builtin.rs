@@ -265,7 +265,7 @@ fn resource_row(resource: &ApiResource) -> ResourceRow<'_> {
 }
 
 /// Removes the keywords that affect neither types nor merges. If a default is not a scalar, only its presence is
-/// recorded, because the keys of lists have scalar defaults.
+/// recorded. Values are needed only for the defaults of list keys, which are scalars.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

@@ -74,7 +74,7 @@ pub struct CustomResourceLine {
     pub our_nanos: Option<f64>,
 }
 
-/// The minimum ratio of rejections to rejections with a different order of causes.
+/// The minimum number of rejections per rejection whose causes we report in a different order.
 const MIN_REFUSED_BY_REORDERED: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -78,7 +78,7 @@ pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
     })
 }
 
-/// Calls `f` with each case of the corpus, in both formats: that of the corpus, and that of `admit`.
+/// Calls `f` with each case of the corpus, in two formats: the format of the corpus, and the format of `admit`.
 fn each_decided(corpus: &Path, mut f: impl FnMut(&DecidedCase, Value) -> Result<()>) -> Result<()> {
     let mut files: Vec<_> = std::fs::read_dir(corpus.join("cases"))
         .with_context(|| corpus.display().to_string())?

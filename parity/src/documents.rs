@@ -38,7 +38,7 @@ pub struct PolicyDoc {
 }
 
 impl PolicyDoc {
-    /// Converts the document to a type for both kinds of policy.
+    /// Converts the document to a type that covers both kinds of policy.
     pub fn to_any(&self) -> AnyPolicyDoc {
         let policy = match &self.policy {
             Ok(policy) => Ok(AnyPolicy::Validating(policy.clone())),
@@ -123,7 +123,7 @@ pub fn load_documents(paths: &[PathBuf]) -> Result<Vec<Document>> {
 }
 
 /// Reads a file, or the files below a directory in the order of their names. `given` is true if the caller listed
-/// `path`; only then, a symbolic link is followed.
+/// `path`. A symbolic link is followed only in this case.
 fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     let metadata = fs::symlink_metadata(path).with_context(|| path.display().to_string())?;
     if metadata.is_dir() {
@@ -246,7 +246,7 @@ fn list_items(value: Value) -> Vec<Value> {
 }
 
 /// Decodes a policy as v1 and sets the defaults of v1. All versions have the same fields. Returns `None` for a document
-/// of another kind.
+/// of a different kind.
 pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     let kind = type_meta(&value, "kind")?;
     let is_policy = kind == "ValidatingAdmissionPolicy"

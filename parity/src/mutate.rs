@@ -396,7 +396,7 @@ fn set(value: &mut Value, key: &str, to: Value) {
     }
 }
 
-/// Generates an object to patch. It has values of all JSON types.
+/// Generates an object to patch. It contains values of all JSON types.
 fn patched_object(random: &mut Random) -> Value {
     let mut object = json!({
         "apiVersion": "example.com/v1", "kind": "Box",
@@ -533,7 +533,7 @@ pub fn operation(written: &Value) -> Operation {
     }
 }
 
-/// Returns true if `error` equals one of upstream's errors. The parts of an error may have another order.
+/// Returns true if `error` equals one of upstream's errors. The parts of an error may be in a different order.
 fn is_one_of(error: &str, theirs: &[String]) -> bool {
     let sorted = |text: &str| {
         let mut parts: Vec<String> = text

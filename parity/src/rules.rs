@@ -362,7 +362,7 @@ impl RuleParity {
     }
 }
 
-/// Formats an error of an object that is located at `path`.
+/// Formats an error about the object at `path`.
 fn below(path: &str, error: &FieldError) -> String {
     let field = match error.field.as_str() {
         "<nil>" => path.to_owned(),

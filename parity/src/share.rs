@@ -275,7 +275,7 @@ pub(super) fn cut_syntax_errors(value: &mut Value) {
             let is_syntax_error = |at: usize| {
                 let rest = text.get(at..).unwrap_or_default();
                 let place = rest.split_once(": Syntax error: ");
-                // Only the line and column precede the message of the error.
+                // Only the line and the column are between the start of the error and `: Syntax error: `.
                 place.is_some_and(|(place, _)| place.len() < 60)
             };
             let first = at.map(|(at, _)| at).filter(|at| is_syntax_error(*at)).min();

@@ -67,7 +67,7 @@ impl From<&Gvk> for TypeRef {
     }
 }
 
-/// The kind of the params. Also records if this kind has a schema.
+/// The kind of the params. Also records whether this kind has a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ParamsRef {
     #[serde(flatten)]

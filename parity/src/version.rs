@@ -1,5 +1,5 @@
-//! The version of the API server with whose results all comparisons of this process compare ours. [`with`] selects
-//! another version for one call.
+//! The version of the API server whose results this process compares with ours. [`with`] selects a different version
+//! for one call.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ thread_local! {
     static SCOPED: Cell<Option<KubernetesVersion>> = const { Cell::new(None) };
 }
 
-/// The default version, that of the oracle `parity/oracle/oracle`.
+/// The default version: the version of the oracle `parity/oracle/oracle`.
 pub const ORACLE: KubernetesVersion = KubernetesVersion::new(36).with_patch(3);
 
 /// Sets the version. Only the first call has an effect.
@@ -21,7 +21,7 @@ pub fn set(version: KubernetesVersion) {
     VERSION.get_or_init(|| version);
 }
 
-/// Calls `f` with another version, which applies on this thread until `f` returns.
+/// Calls `f` with a different version, which applies on this thread until `f` returns.
 pub fn with<T>(version: KubernetesVersion, f: impl FnOnce() -> T) -> T {
     let previous = SCOPED.replace(Some(version));
     let result = f();

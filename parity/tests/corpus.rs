@@ -59,7 +59,7 @@ fn test_init_finds_denied_requests_for_most_validations() {
     let mut all = Vec::new();
     for policy in &report.policies {
         for (n, found) in policy.validations.iter().enumerate() {
-            // A constant expression has the same result for every request.
+            // Validations that do not depend only on the request are not counted.
             if found.dependence != Dependence::Request {
                 continue;
             }

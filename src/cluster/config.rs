@@ -28,7 +28,7 @@ pub(crate) fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, KubeconfigError
         check_size(path)?;
         return Kubeconfig::read_from(path);
     }
-    // Pipes and devices have no size in their metadata.
+    // Pipes and devices have no size in their metadata, so the size is checked while reading.
     let mut text = String::new();
     let mut limited = File::open(path).map_err(failed)?.take(MAX_FILE_BYTES + 1);
     limited.read_to_string(&mut text).map_err(failed)?;

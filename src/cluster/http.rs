@@ -59,13 +59,13 @@ impl Budget {
             )));
         }
         let kib = u32::try_from(allowed / 1024).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
+        // The wait cannot fail, since the semaphore is never closed.
         let share = Arc::clone(&self.kib).acquire_many_owned(kib).await.ok();
         Ok((share, allowed))
     }
 }
 
-/// Reads the document at `path`. Returns `None` if its entity tag is still `known`.
+/// Reads the document at `path`. Returns `None` if the document still has the entity tag `known`.
 pub(crate) async fn get(
     client: &Client,
     path: &str,

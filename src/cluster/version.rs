@@ -12,7 +12,7 @@ use crate::version::{ClusterVersion, KubernetesVersion, VersionInfo};
 /// The path of the version.
 pub(crate) const PATH: &str = "/version";
 
-/// The time for which a version remains seen. During an upgrade, several API servers report different versions.
+/// How long a reported version is remembered. During an upgrade, several API servers report different versions.
 const REMEMBERED: Duration = Duration::from_secs(60);
 
 /// Reads the version that an API server reports.

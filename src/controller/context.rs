@@ -51,7 +51,7 @@ pub struct Settings {
     pub concurrency: usize,
     /// The kinds that are watched in addition to ValidatingAdmissionPolicies.
     pub followed: BTreeSet<SubjectKind>,
-    /// How long one watch request lasts. A dead connection is detected some seconds later.
+    /// How long one watch request lasts. A dead connection is detected a few seconds after this time.
     pub watch_timeout: Duration,
 }
 

@@ -50,7 +50,7 @@ pub fn policy(text: &str) -> Option<bool> {
     Some(policy.spec.is_some())
 }
 
-/// Parses and stores a binding. Parses an object of each kind of `--follow`.
+/// Parses `text` as a binding, and stores the binding. Also parses `text` as an object of each kind of `--follow`.
 pub fn other_kinds(text: &str) {
     if let Ok(WireValidatingBinding(binding)) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);

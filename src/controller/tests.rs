@@ -392,7 +392,7 @@ async fn schema_change_during_check_requeues() {
     assert_eq!(next.unwrap(), id("a"));
 }
 
-/// A check may end after the watch has reported another spec of the same generation.
+/// A check may end after the watch has reported a different spec of the same generation.
 #[tokio::test(start_paused = true)]
 async fn result_for_other_spec_is_discarded() {
     let (context, _) = context(SOUND, healthy);
@@ -412,8 +412,8 @@ async fn result_for_other_spec_is_discarded() {
 
 #[tokio::test(start_paused = true)]
 async fn policy_is_requeued_if_response_has_other_spec() {
-    // The watch reported one spec. The response to the write has another spec of the same generation, which the API
-    // server stores.
+    // The watch reported one spec. The response to the write has a different spec of the same generation, which the API
+    // server has stored.
     let (context, log) = context(SOUND, move |request| {
         if request.method != Method::PATCH {
             return healthy(request);

@@ -418,8 +418,8 @@ fn reason(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (actual != expected).then(|| format!("expected the reason {expected:?}, got {actual:?}"))
 }
 
-/// Describes the difference in warnings. The actual warning may have a prefix before the expected warning, which ends
-/// with `: `.
+/// Describes the difference in warnings. The actual warning may consist of a prefix that ends with `: `, and the
+/// expected warning.
 fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.warnings.as_ref()?;
     let is_match = |actual: &str, expected: &str| {
@@ -466,8 +466,7 @@ fn differing_annotations<'a>(
         })
 }
 
-/// Returns the keys of audit annotations that differ from the expected ones. Returns none if already the decision
-/// differs.
+/// Returns the keys of audit annotations that differ from the expected ones. Empty if the decision differs.
 #[must_use]
 pub fn failing_annotations<'a>(
     expect: &'a Expect,

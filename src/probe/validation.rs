@@ -46,7 +46,7 @@ const FILE_FIELDS: [&str; 8] = [
     "rows",
 ];
 
-/// An error of a probe for which the API server rejects the probe.
+/// An error in a probe. The API server rejects a probe with such an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The path of the field, such as `spec.cases[0].request`.

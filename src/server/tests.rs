@@ -144,7 +144,7 @@ async fn any_address_accepts_both_ip_versions() {
         get((Ipv4Addr::LOCALHOST, local.port()).into(), "/livez").await,
         200
     );
-    // A machine without IPv6 has the fallback.
+    // On a machine without IPv6, the server uses IPv4 instead.
     if local.is_ipv6() {
         assert_eq!(
             get((Ipv6Addr::LOCALHOST, local.port()).into(), "/livez").await,
@@ -169,7 +169,7 @@ async fn any_address_without_ipv6_falls_back_to_ipv4() {
         };
         let bound = bind_with("[::]:8080".parse().unwrap(), "--listen", listen).await;
         assert_eq!(bound.as_deref(), Ok("0.0.0.0:8080"));
-        // Other addresses have no replacement.
+        // The fallback is only for `[::]`.
         let bound = bind_with("[::1]:8080".parse().unwrap(), "--listen", listen).await;
         assert!(
             bound

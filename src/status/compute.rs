@@ -148,7 +148,7 @@ pub struct TypeObservations<'a> {
 }
 
 /// A summary of the resources that rules match. It contains counts instead of lists, because a wildcard matches
-/// hundreds of resources and a cluster may have hundreds of policies.
+/// hundreds of resources and a cluster may contain hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchSummary {
     /// The number of served resources for which policies are evaluated.
@@ -364,7 +364,8 @@ fn is_stalled_by_us(live: &[Condition]) -> bool {
     reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
 }
 
-/// Computes the verdict of one condition. `Ready` and `Stalled` have none here, because they summarize the others.
+/// Computes the verdict of one condition. Returns `None` for `Ready` and `Stalled`, because they summarize the other
+/// conditions.
 fn verdict_of(
     type_: ConditionType,
     observed: &Observations<'_>,
@@ -527,7 +528,7 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
     }
 }
 
-/// Returns the finding with the worst consequence. If several findings have it, returns the first.
+/// Returns the finding with the worst consequence. If several findings have this consequence, returns the first.
 pub(super) fn worst<'a, T>(
     findings: impl Iterator<Item = &'a T>,
     consequence: impl Fn(&T) -> Consequence,
@@ -624,7 +625,7 @@ fn probes_passed(observed: &Observations<'_>) -> Verdict {
     match observed.compiled.done() {
         Ok(compiled) if is_known => {
             let mut findings = compiled.findings.iter();
-            // If the schema of a definition has errors, its rules have such findings, but they are evaluated
+            // A definition whose schema has errors has findings of the kind `Unsupported`, but its rules are evaluated
             // nevertheless.
             let is_undecided = observed.policy.is_some() || observed.server.version.is_too_new();
             let finding =

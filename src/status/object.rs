@@ -86,8 +86,8 @@ impl StatusObject {
         })
     }
 
-    /// Returns true if the object with this UID owns the status object. A recreated policy has the same name but
-    /// another UID.
+    /// Returns true if the object with this UID owns the status object. A recreated policy has the same name but a
+    /// different UID.
     #[must_use]
     pub fn is_owned_by(&self, uid: Option<&str>) -> bool {
         let owners = self.meta().owner_references.iter().flatten();

@@ -54,7 +54,7 @@ impl Reason {
             Self::ProbesFailed => Remedy::Elsewhere,
             // The policy of the probe may be created later.
             Self::PolicyNotFound => Remedy::Elsewhere,
-            // These reasons have no False condition.
+            // Conditions with these reasons are never False.
             Self::AllExpressionsCompile
             | Self::UnsupportedExpression
             | Self::UnknownField

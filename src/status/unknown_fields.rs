@@ -1,8 +1,8 @@
 //! Fields of a policy and its bindings that the controller does not know, because the API server is newer than the
 //! supported versions.
 //!
-//! A condition is Unknown if it depends on such a field. A field of a part of the spec affects the conditions that are
-//! computed from this part. A new part can affect all conditions of its object.
+//! A condition is Unknown if it depends on such a field. An unknown field within a known part of the spec affects only
+//! the conditions that are computed from this part. An unknown part can affect all conditions of its object.
 
 use super::compute::{Observations, unsupported_version};
 use super::condition::{ConditionStatus, ConditionType, Reason};

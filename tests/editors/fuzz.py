@@ -191,7 +191,7 @@ class Fuzzer:
                 self.sent.append(repr(frame))
                 self.server.process.stdin.write(frame)
             self.send(message)
-        # A request for a new document has its result despite all earlier messages.
+        # A request for a new document gets its result despite all earlier messages.
         uri = f"untitled:canary-{n}"
         document = {"uri": uri, "languageId": "yaml", "version": 1, "text": POLICY}
         self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})

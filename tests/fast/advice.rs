@@ -622,7 +622,7 @@ fn unknown_policy_suggests_unbound_policy() {
         ("c1.pods", "m1.metadata", "m1.pods", "m1.metadata"),
         ("c1.pods", "p1.names", "c2.pods", "c1.pods"),
         ("c1.pods", "c1.podz", "c1.podx", "c1.podz"),
-        // This is a misspelling of a bound policy.
+        // The binding misspells the name of the bound policy.
         ("replicas", "labels", "replicass", "replicas"),
     ] {
         let documents = [

@@ -530,7 +530,7 @@ fn invalid_configuration_is_usage_error() {
     );
 }
 
-/// Equal findings of several places are one finding, and one entry for each place.
+/// Equal findings at several locations are reported as one finding, but the baseline has one entry per location.
 #[test]
 fn baseline_counts_places() {
     let twice = WRONG.replace(

@@ -90,7 +90,8 @@ fn mutating_policies_are_checked() {
     assert_eq!(kinds, [Some("MutatingAdmissionPolicy"); 3]);
 }
 
-/// The policy has 29 lines, an unguarded field in six expressions, and a matched kind without a spec.
+/// The policy consists of 29 lines. Six of its expressions read an unguarded field, and it matches a kind without a
+/// spec.
 #[test]
 fn repeated_causes_have_one_finding() {
     check("noise", Profile::Truthful, Exit::Findings);
@@ -283,7 +284,8 @@ fn github_and_sarif_output_have_all_findings() {
     }
 }
 
-/// A fix in SARIF has a byte range, and a range of lines and columns. Both must result in the file that `--fix` writes.
+/// A fix in SARIF contains a byte range, and a range of lines and columns. Both must result in the file that `--fix`
+/// writes.
 #[test]
 fn sarif_fixes_equal_fix_flag() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");

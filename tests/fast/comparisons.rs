@@ -19,7 +19,7 @@ const POLICIES: (&str, &str, &str) = ("networking.k8s.io", "v1", "networkpolicie
 
 const REQUESTS: (&str, &str, &str) = ("certificates.k8s.io", "v1", "certificatesigningrequests");
 
-/// Returns the findings of the tested rules for `manifest`. Each has the severity, and the message with the help.
+/// Returns the findings of the tested rules for `manifest`. Each item is the severity, and the message with the help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
     let actual = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -89,12 +89,12 @@ fn tests_that_contradict_defaults_of_absent_fields_are_reported() {
         warns(POD, &expression, &[path, counts, "write `has(...) &&`"]);
     }
     for expression in [
-        // The default is allowed.
+        // An absent field has the default value, which the expression allows.
         "!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
         "!has(object.spec.hostUsers) || object.spec.hostUsers",
-        // The Pod may have the value.
+        // A container without the field may inherit the value from the Pod.
         "object.spec.containers.all(c, !has(c.securityContext.runAsNonRoot) || c.securityContext.runAsNonRoot)",
-        // Another field.
+        // The operands read different fields.
         "!has(object.spec.hostPID) || object.spec.hostUsers == false",
         // The validation denies requests without the field.
         "!(!has(object.spec.hostUsers) || object.spec.hostUsers == false)",

@@ -401,7 +401,7 @@ fn rules_are_found_anywhere_in_schema() {
     ] {
         assert!(has_rules(&definition(&schema)), "{schema}");
     }
-    // Only a version that is not served has the rule. The rule must be found anyway.
+    // Only a version that is not served contains the rule. The rule must nevertheless be detected.
     let versions = json!([{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
         {"name": "v0", "served": false, "schema": {"openAPIV3Schema": with}}]);
     assert!(has_rules(&json!({"spec": {"versions": versions}})));
@@ -409,8 +409,8 @@ fn rules_are_found_anywhere_in_schema() {
         json!({"type": "object"}),
         json!({"type": "object", "x-kubernetes-validations": []}),
         json!({"type": "object", "x-kubernetes-validations": null}),
-        // The first schema has a field with the keyword's name. The second has a default value with the keyword as a
-        // key.
+        // The first schema declares a field with the keyword's name. The second contains a default value with the
+        // keyword as a key.
         json!({"type": "object", "properties": {"x-kubernetes-validations": {"type": "array"}}}),
         json!({"type": "object", "default": {"x-kubernetes-validations": rules}}),
         json!(7),

@@ -1,4 +1,4 @@
-//! Checks the dashboard in `config/dashboards`, and that it counts the same as the alerts.
+//! Checks the dashboard in `config/dashboards`. Its counts must agree with the alerts.
 
 #![allow(
     clippy::indexing_slicing,
@@ -72,7 +72,7 @@ fn dashboard_counts_subjects_of_critical_alerts() {
         .iter()
         .find(|it| it["title"] == "Policies blocking requests");
     let query = queries(denied.unwrap()).concat();
-    // The dashboard selects one cluster, and the alerts are per cluster.
+    // The dashboard selects one cluster, and the alerts are per cluster. The comparison ignores this difference.
     let query = query
         .replace(",policy=~\"$policy\"", "")
         .replace("cluster=\"$cluster\",", "");

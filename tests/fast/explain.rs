@@ -234,7 +234,7 @@ fn scopes_match_findings() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Returns the example of each rule that has one, as a file for a version of Kubernetes.
+/// Returns the wrong example of each rule as a file, with the version of Kubernetes to check. Omits examples in words.
 fn examples() -> Vec<(Rule, String, KubernetesVersion)> {
     let examples = Rule::ALL.iter().filter_map(|rule| {
         let file = match rule.entry().example {
@@ -307,7 +307,7 @@ fn rule_examples_have_finding_of_their_rule() {
             Example::File { wrong, right } => (wrong.to_owned(), right.to_owned()),
             Example::Words(_) => continue,
         };
-        // In the newest version, the name is undeclared.
+        // In the newest version, the name in the example is undeclared.
         let version = match rule {
             Rule::NotAType => KubernetesVersion::new(36),
             _ => KubernetesVersion::NEWEST,

@@ -28,7 +28,7 @@ const fn created(group: &'static str, version: &'static str, resource: &'static 
     }
 }
 
-/// Returns a mutating policy for a resource and an operation. `spec` has its other fields.
+/// Returns a mutating policy for a resource and an operation. `spec` contains the other fields of the policy's spec.
 fn policy(
     (group, version, resource): (&str, &str, &str),
     operation: &str,

@@ -111,7 +111,7 @@ fn validation_that_is_always_false_is_reported() {
             &[],
         ),
         ("request.operation == 'CREATE'", DENY, &[]),
-        // The author denies all requests.
+        // A policy that denies all requests does so on purpose.
         ("false", DENY, &[]),
     ] {
         let spec = format!("  validations:\n  - expression: \"{expression}\"\n");
@@ -243,7 +243,7 @@ fn denied_deletions_by_system_components_are_reported() {
         findings[0].1.contains("generic-garbage-collector"),
         "{findings:#?}"
     );
-    // There is no finding if a policy only denies deletions of labeled objects.
+    // There is no finding if a policy denies only deletions of labeled objects.
     let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
     for resource in ["pods", "replicasets", "*"] {
         assert_eq!(lockouts(&deleted(resource, protected)), [], "{resource}");

@@ -314,7 +314,8 @@ fn go_modules_use_same_kubernetes_version() {
     assert_eq!(format!("v1{}", staging("parity/oracle")), built);
 }
 
-/// The built-in schemas must have one release for each supported version, and the release that the tests compare with.
+/// The built-in schemas must be those of the releases in `dev`, one for each supported version. The release of the
+/// default version must be that of the end-to-end control plane.
 #[test]
 fn schemas_of_all_supported_versions_are_built_in() {
     let dev = read("dev");

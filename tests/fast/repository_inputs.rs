@@ -1,5 +1,5 @@
-//! Checks of manifests as repositories have them: kustomize patches and prefixes, templates, and paths that are given
-//! twice.
+//! Tests `kubectl vap check` for manifests as they occur in repositories: kustomize patches and prefixes, templates,
+//! and paths that are passed twice.
 
 use serde_json::Value;
 

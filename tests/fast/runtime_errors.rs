@@ -322,7 +322,7 @@ fn witness_matches_selectors() {
         ),
         ("objectSelector: {matchLabels: {team: a}}", "default"),
     ] {
-        // Here, the policy has the selector. Below, the binding has it.
+        // Here, the selector is in the policy. Below, it is in the binding.
         let spec = "  validations:\n  - expression: object.metadata.annotations.a == ''\n";
         let manifest = policy(DEPLOYMENT, "CREATE", spec);
         let manifest = manifest.replace(
@@ -522,7 +522,7 @@ fn type_error_has_witness() {
     let rule = "no-matching-overload";
     let overload = (json!("no such overload"), false);
     assert_eq!(proof(rule, "object.spec.replicas <= '5'"), overload);
-    // The API server sets the field.
+    // The API server sets `metadata.generation`, so the comparison fails for a sample request.
     assert_eq!(proof(rule, "object.metadata.generation <= '5'"), overload);
     // `strategy` has only optional fields, so its size may be 0.
     let compared = (json!("no such overload: _<_"), false);
@@ -584,8 +584,7 @@ fn guard_for_negation_is_inside_the_negation() {
         "!(!(object.metadata.labels.app == 'x'))",
     ] {
         let help = help_on(negated);
-        // The guard is outside of the negation.
-        // The condition is shown if it is a part of the expression.
+        // The guard is outside of the negation. The help shows the negation if it is only a part of the expression.
         assert!(
             help.contains(&format!("`{has} && ...`"))
                 || help.contains(&format!("`{has} && !(object.metadata.labels.app == 'x')`")),
@@ -641,7 +640,7 @@ fn guard_for_negation_is_inside_the_negation() {
 }
 
 /// Returns the messages of the `wildcard-kinds` findings for a validation of `resources` in the group apps. Each
-/// message has the kind of the finding's witness.
+/// message is preceded by the kind in the finding's witness.
 fn wildcard_findings(resources: &str, spec: &str, expression: &str) -> Vec<String> {
     let spec = format!(
         "{spec}  validations:\n  - expression: {}\n",

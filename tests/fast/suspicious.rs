@@ -314,7 +314,7 @@ fn impossible_operations_are_reported() {
         let spec = spec(&["certificates.k8s.io"], &[approval], &[operation], "false");
         assert_eq!(found(&spec).len(), n_findings, "{operation}");
     }
-    // Only the corrected name is known to have one operation.
+    // The operations of the misspelled name are unknown. The finding is for the corrected name, `pods/eviction`.
     let misspelled = found(&of("pods/evictions", "DELETE"));
     let impossible = misspelled
         .iter()
@@ -416,7 +416,7 @@ fn removable_labels_are_reported() {
     let findings = of(&["*"], optional, guarded);
     assert_eq!(findings, ["note removable-label at .?annotations"]);
     let silent: &[(&[&str], &str, &str)] = &[
-        // A removable label is only reported if the policy depends on the label of an existing object.
+        // A removable label is reported only if the policy depends on the label of an existing object.
         (&["UPDATE"], guard, "object.spec.template.spec.hostNetwork"),
         (&["CREATE"], guard, guarded),
         (&["UPDATE"], "has(oldObject.metadata.labels)", guarded),

@@ -159,7 +159,7 @@ fn map_list_replaces_items_with_equal_keys() {
         &[
             ("(l + l).size()", "2"),
             ("l == l", "true"),
-            // No conversion to a Go object is necessary for this result.
+            // This result requires no conversion to a Go object.
             ("(l + [{'k': 'a', 'v': 3}]).size()", "3"),
             ("'%s'.format([l[0]])", "{\"k\":\"a\", \"v\":1}"),
         ],

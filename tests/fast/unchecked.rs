@@ -398,7 +398,7 @@ fn field_of_another_copy_of_a_crd_is_not_undefined() {
         only.contains("another copy") && only.contains("b/crd.yaml"),
         "{only}"
     );
-    // The copy in the directory of the policy has the field.
+    // The copy in the directory of the policy contains the field.
     let actual = undefined(
         "near-copy",
         &[
@@ -408,7 +408,7 @@ fn field_of_another_copy_of_a_crd_is_not_undefined() {
         ],
     );
     assert_eq!(actual, [""; 0]);
-    // No copy has the field.
+    // No copy contains the field.
     let policy = of("colour");
     let actual = undefined(
         "no-copy",

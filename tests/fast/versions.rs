@@ -187,7 +187,7 @@ fn results_of_validation_rules_are_those_of_upstream() {
     assert!(n_cases > 15, "{n_cases}");
 }
 
-/// A policy with findings that only some versions have.
+/// A policy with findings that are reported only for some versions.
 const RANGED_POLICY: &str = r"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

@@ -1,4 +1,4 @@
-//! Counts words, phrases and names for which there is a plain replacement. No count may rise. CONTRIBUTING.md has
+//! Counts words, phrases and names for which there is a plain replacement. No count may rise. CONTRIBUTING.md contains
 //! examples.
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ const FUNCTIONS: [&str; 8] = [
 /// Names that do not describe the role of a local.
 const LOCALS: [&str; 4] = ["found", "known", "made", "told"];
 
-/// Counts the listed words, phrases and openers in a line of prose. Calls `offender` with the key of each.
+/// Calls `offender` with the key of each listed word, phrase and opener in a line of prose.
 fn count_prose(prose: &str, offender: &mut impl FnMut(String)) {
     let sentences = prose.split(". ").map(str::trim_start);
     for opener in sentences.filter_map(|sentence| sentence.split(' ').next()) {
@@ -62,8 +62,8 @@ fn count_prose(prose: &str, offender: &mut impl FnMut(String)) {
     }
 }
 
-/// Counts the listed items in a Rust source file. Calls `offender` with the line number and the key of each. Line
-/// numbers start at 1.
+/// Calls `offender` with the line number and the key of each listed item in a Rust source file. Line numbers start at
+/// 1.
 fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
     for (n, line) in source.lines().enumerate() {
         let line = line.trim_start();
@@ -91,7 +91,7 @@ fn count_source(source: &str, offender: &mut impl FnMut(usize, String)) {
     }
 }
 
-/// Counts the listed items in a Markdown page. Ignores code blocks. Calls `offender` like [`count_source`].
+/// Calls `offender` like [`count_source`] for each listed item in a Markdown page. Ignores code blocks.
 fn count_page(page: &str, offender: &mut impl FnMut(usize, String)) {
     let mut is_code = false;
     for (n, line) in page.lines().enumerate() {

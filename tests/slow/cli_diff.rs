@@ -1,4 +1,5 @@
-//! Tests the objects of `kubectl vap diff --with` (those that OLD or NEW defines, and probes), and the differences.
+//! Tests the differences that `kubectl vap diff` reports, and the objects of `--with`: probes, and objects that OLD or
+//! NEW also defines.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -199,7 +200,7 @@ fn binding_of_new_version_replaces_binding_of_with_flag() {
     let report = vap(&arguments, "").json();
     assert_eq!(report["summary"]["allowed"], 2, "{report:#}");
     assert_eq!(report["groups"][0]["cause"]["kind"], "Actions");
-    // The documents of --with are those of OLD.
+    // The objects of --with are equal to those of OLD, so no note reports that they are ignored.
     assert_eq!(report["findings"].as_array().unwrap().len(), 0);
 }
 

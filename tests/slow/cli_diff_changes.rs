@@ -23,7 +23,7 @@ const CLAIMS: Resource = ["", "v1", "persistentvolumeclaims"];
 /// The resource, the old expression and the new expression.
 type Change = (Resource, &'static str, &'static str);
 
-/// Changes by which requests are only allowed.
+/// Changes that only allow more requests.
 const WEAKER: [Change; 27] = [
     (
         DEPLOYMENTS,
@@ -162,7 +162,7 @@ const WEAKER: [Change; 27] = [
     ),
 ];
 
-/// Changes by which requests are only denied.
+/// Changes that only deny more requests.
 const STRICTER: [Change; 8] = [
     (
         PODS,
@@ -206,7 +206,7 @@ const STRICTER: [Change; 8] = [
     ),
 ];
 
-/// Changes by which some requests are allowed and others are denied.
+/// Changes that allow some requests that were denied, and deny others that were allowed.
 const BOTH: [Change; 3] = [
     (
         DEPLOYMENTS,
@@ -295,7 +295,7 @@ fn policy(name: &str, [group, version, resource]: Resource, expressions: &[&str]
     })
 }
 
-/// Compares the policies of each pair. The result is the output of `-o json`.
+/// Compares the policies of each pair. Returns the output of `-o json`.
 fn report(name: &str, pairs: &[[Value; 2]]) -> Value {
     let file = |side: usize| {
         let documents = pairs.iter().map(|pair| pair[side].to_string());
@@ -423,10 +423,10 @@ fn exceptions_for_deletions_are_found() {
     }
 }
 
-/// A case: the documents of both versions, and true if requests are denied and allowed.
+/// A case: the documents of both versions, whether requests become denied, and whether requests become allowed.
 type Case = ([Vec<Value>; 2], [bool; 2]);
 
-/// Compares the documents of each case on their own.
+/// Compares the documents of each case separately.
 fn check_cases(name: &str, cases: &[Case]) {
     let mut wrong = Vec::new();
     for (n, (documents, expected)) in cases.iter().enumerate() {
@@ -689,7 +689,7 @@ fn changed_selectors_are_found() {
     check_cases("diff-selectors", &cases);
 }
 
-/// A version whose schemas do not permit an object has no decision about it.
+/// If the schemas of a version do not permit an object, this version has no decision about the object.
 #[test]
 fn objects_are_valid_in_both_versions() {
     let definition = |mode: &Value, rules: &Value| {

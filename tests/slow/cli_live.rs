@@ -1,4 +1,4 @@
-//! Tests commands that read a cluster. The test's API server has prepared objects, versions, pages and failures.
+//! Tests commands that read a cluster. The test's API server returns prepared objects, versions, pages and failures.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

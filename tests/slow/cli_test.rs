@@ -63,7 +63,7 @@ fn unmatched_request_is_allowed() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
 }
 
-/// A case about a custom resource has the API server's errors for custom resources.
+/// The result of a case about a custom resource contains the API server's errors.
 #[test]
 fn custom_resources_are_validated() {
     let report = report(&["tests/cli_test/definitions.yaml"]);
@@ -173,7 +173,7 @@ fn mutating_cases_compare_objects() {
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// Coverage and mutants are only supported for validating policies. The report lists other policies as not measured.
+/// Coverage and mutants are supported only for validating policies. The report lists other policies as not measured.
 #[test]
 fn mutating_policies_have_no_coverage() {
     let options = Options {
@@ -364,7 +364,7 @@ fn suites_are_converted_to_probes() {
     assert!(none.diagnostics()[0].contains("is not a suite of kaptest"));
 }
 
-/// The suites of Kyverno have one of two API groups.
+/// The suites of Kyverno use one of two API groups.
 #[test]
 fn kyverno_suite_may_have_either_api_group() {
     let read = |suite: PathBuf| {

@@ -63,7 +63,7 @@ fn policy_without_probe_counts_as_not_covered() {
         (&untested["probes"], &untested["covered"]),
         (&0.into(), &0.into())
     );
-    // The actions of the bindings are items.
+    // The actions of the bindings are also items of the coverage.
     let items = untested["items"].as_array().unwrap();
     assert_eq!(
         items.iter().filter(|item| item["kind"] == "action").count(),

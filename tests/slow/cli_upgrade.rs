@@ -31,7 +31,7 @@ const FILES: [(&str, &str, i32); 12] = [
     ("nothing", "--from 1.36 --to 1.37", 2),
 ];
 
-/// Further commands with the columns of [`FILES`]: rejected, undecided and unserved policies, and causes of changes.
+/// More commands, in the format of [`FILES`]: rejected, undecided and unserved policies, and causes of changes.
 const CASES: [(&str, &str, i32); 21] = [
     ("unreached-mutation", "--from 1.36", 1),
     ("unreached-mutation", "--from 1.33 --to 1.37", 0),
@@ -199,7 +199,7 @@ fn objects_and_probes_are_compared() {
     assert_eq!(names, ["probe mounts, case a mount"]);
 }
 
-/// Names that end with `.static.k8s.io` are only allowed in the directory of static manifests.
+/// Names that end with `.static.k8s.io` are allowed only in the directory of static manifests.
 #[test]
 fn static_manifests_can_have_reserved_names() {
     let text = std::fs::read_to_string("tests/cli_upgrade/static-name.yaml").unwrap();
@@ -308,7 +308,7 @@ fn strict_counts_undecided_policies() {
     assert_eq!(run(&words).status, 0);
 }
 
-/// A generated update has null in the old object and an empty list in the new one.
+/// A generated update contains null in the old object and an empty list in the new one.
 #[test]
 fn null_and_empty_lists_are_compared() {
     let policy = json!({

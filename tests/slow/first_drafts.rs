@@ -76,7 +76,7 @@ fn marks(text: &str) -> Marks {
 fn findings(json: &str) -> Vec<(usize, String, String)> {
     let report: Value = serde_json::from_str(json).unwrap();
     let findings = report["findings"].as_array().unwrap().iter();
-    // Equal findings of an object are merged.
+    // Equal findings of an object are merged. The other locations are in `also`.
     findings
         .flat_map(|it| {
             let text = |field: &str| it[field].as_str().unwrap_or_default().to_owned();

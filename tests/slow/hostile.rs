@@ -173,7 +173,7 @@ fn macro_expansions_of_all_expressions_share_one_limit() {
     );
 }
 
-/// Returns a policy whose validations have many errors: a hundred undefined names on a line of 1.5 KB.
+/// Returns a policy whose validations contain many errors: a hundred undefined names on a line of 1.5 KB.
 fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
     let expression = format!("[{}]", ["undeclared_name"; 100].join(","));
     let validations: Vec<_> = (0..n_validations)

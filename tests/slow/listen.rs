@@ -47,7 +47,7 @@ fn start(listen: &str) -> (Process, std::net::SocketAddr) {
         let sender = sender.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(pipe).lines() {
-                // After the first message, nothing receives the lines.
+                // The error is ignored, because the receiver is dropped when it has read the address.
                 let _ = sender.send(line.unwrap());
             }
         });
@@ -75,7 +75,7 @@ fn probe(url: &str) -> Output {
 fn controller_responds_to_probe_over_both_ip_versions() {
     let (_process, address) = start("[::]:0");
     let mut hosts = vec!["127.0.0.1"];
-    // A machine without IPv6 has the fallback.
+    // On a machine without IPv6, the controller uses IPv4 instead.
     if address.is_ipv6() {
         hosts.push("[::1]");
     }

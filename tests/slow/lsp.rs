@@ -157,7 +157,8 @@ impl Client {
         self.notify("textDocument/didChange", &params);
     }
 
-    /// Waits for the diagnostics of a version of a document, and returns their codes with their lines from 1.
+    /// Waits for the diagnostics of a version of a document, and returns their codes, each with its line, counted from
+    /// 1.
     fn diagnostics(&mut self, uri: &str, version: &Value) -> Vec<String> {
         let message = self.wait(|message| {
             message["method"] == "textDocument/publishDiagnostics"
@@ -241,7 +242,7 @@ fn diagnostics_follow_unsaved_changes() {
     let first = client.diagnostics(&policy, &json!(1));
     assert_eq!(first, ["7 unwatched-subresource"]);
 
-    // Typing one character after another leads to the diagnostics of the last version.
+    // If characters are typed one after another, the server sends the diagnostics of the last version.
     let end = json!({"line": 8, "character": 42});
     for (n, c) in " && object.spec.rep".chars().enumerate() {
         let at = json!({"line": 8, "character": 42 + n});
@@ -263,7 +264,7 @@ fn diagnostics_follow_unsaved_changes() {
     let broken = client.diagnostics(&policy, &json!(21));
     assert!(broken.contains(&"9 syntax".to_owned()), "{broken:?}");
 
-    // Another document of the file still has diagnostics if one is not valid YAML.
+    // If one document of a file is not valid YAML, the other documents still have diagnostics.
     let text = format!("a: [\n---\n{POLICY}").replace("replicas", "replcas");
     client.change(&policy, 22, &json!([{"text": text}]));
     let results = client.diagnostics(&policy, &json!(22));
@@ -310,7 +311,7 @@ fn files_that_are_not_open_have_diagnostics() {
     let all = ["9 undefined-field"];
     assert_eq!(client.diagnostics(&policy, &Value::Null), all);
 
-    // Another name of the policy affects the binding when the document is saved.
+    // A new name of the policy affects its binding when the document is saved.
     client.open(&policy, &broken);
     assert_eq!(client.diagnostics(&policy, &json!(1)), all);
     let text = broken.replace("limit.example", "other.example");
@@ -319,12 +320,12 @@ fn files_that_are_not_open_have_diagnostics() {
     client.notify("textDocument/didSave", &saved);
     let of_binding = client.diagnostics(&binding, &Value::Null);
     assert_eq!(of_binding, ["4 unknown-policy"]);
-    // The file has the old name.
+    // The file on disk still contains the old name.
     client.notify("textDocument/didClose", &saved);
     assert!(client.diagnostics(&binding, &Value::Null).is_empty());
     assert_eq!(client.diagnostics(&policy, &Value::Null), all);
 
-    // A file that is excluded or removed has none.
+    // A file that is excluded or removed has no diagnostics.
     fs::write(directory.join(".vap.yaml"), "exclude: [p.yaml]\n").unwrap();
     client.notify("workspace/didChangeWatchedFiles", &changed(".vap.yaml"));
     assert!(client.diagnostics(&policy, &Value::Null).is_empty());
@@ -385,7 +386,7 @@ fn diagnostics_depend_on_other_files() {
     let text = shown["params"]["message"].as_str().unwrap();
     assert!(text.contains("unknown key `level`"), "{text}");
 
-    // A new file on disk has the policy.
+    // A new file on disk contains the policy.
     fs::write(directory.join("q.yaml"), POLICY).unwrap();
     assert_eq!(
         client.diagnostics(&binding, &json!(1)),
@@ -546,7 +547,7 @@ fn findings_depend_on_the_cluster() {
     let mut client = Client::start_with(&directory, &["--server", &server.url]);
     client.wait_for_text("window/logMessage", "version 1.36");
     let document = uri(&directory.join("p.yaml"));
-    // The schemas that a policy needs are read when it is opened, and when it matches other resources.
+    // The schemas that a policy needs are read when the policy is opened, and when its rules match other resources.
     let policy = NEW_POLICY.replace("params.maxReplicas + 5\n", "params.maxReplica\n");
     client.open(&document, &policy);
     let expected = ["8 unwatched-subresource", "10 undefined-field"];
@@ -561,7 +562,7 @@ fn findings_depend_on_the_cluster() {
         2,
         &["8 lockout", "10 absent-field", "10 undefined-field"],
     );
-    // They are read again when a file is saved.
+    // The schemas are read again when a file is saved.
     let n_requests = server.requests().len();
     client.notify(
         "textDocument/didSave",

@@ -110,7 +110,7 @@ fn static_manifests_invalid_sets_are_reported() {
     );
 }
 
-/// Static policies also apply to policies, which are exempt from other policies.
+/// Static policies also apply to requests for policies, which are exempt from all other policies.
 #[test]
 fn static_policies_deny_policies() {
     let policy = POLICY

@@ -33,7 +33,7 @@ fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
         .env("NO_COLOR", "1")
         .env_remove("COLUMNS");
     let mut child = command.stdout(Stdio::from(terminal)).spawn().unwrap();
-    // Drops the command, because it has a handle of the terminal. The terminal is closed when the last handle is
+    // Drops the command, because it owns a handle of the terminal. The terminal is closed when the last handle is
     // dropped.
     drop(command);
     let mut output = Vec::new();

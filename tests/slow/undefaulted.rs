@@ -72,7 +72,7 @@ fn policy_that_reads_no_defaults_is_evaluated() {
         [&summary["audited"], &summary["denied"], &summary["unread"]],
         [1, 1, 0]
     );
-    // The validation is true for this version.
+    // With this pattern, the validation is true for the version in the object.
     let other = text.replace("v1.[0-4]", "v0.[0-4]");
     let folder = directory("undefaulted-other", &[("policy.yaml", &other)]);
     let other = folder.join("policy.yaml");
@@ -142,7 +142,7 @@ fn case_that_depends_on_unknown_defaults_is_pending() {
         (2, &json!(1))
     );
 
-    // The object has the field, so the policy is evaluated.
+    // The object contains the field, so the policy is evaluated.
     let mut given = definition();
     given["spec"]["conversion"] = json!({"strategy": "None"});
     let ran = vap(

@@ -1,4 +1,5 @@
-//! Prints a syntax tree in the format of cel-go's tests without white space. Each node may have the results of a pass.
+//! Prints a syntax tree in the format of cel-go's tests without white space. The results of a pass can be printed with
+//! each node.
 //!
 //! Source: cel-go `common/debug/debug.go`, `checker/printer.go`.
 

@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 
-/// The environment variable with a directory of etcd, kube-apiserver and kubectl, as `setup-envtest` creates it.
+/// The environment variable that names a directory with etcd, kube-apiserver and kubectl, as `setup-envtest` creates
+/// it.
 pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 
 /// The environment variable with the cache directory for built binaries.
@@ -96,7 +97,7 @@ impl Binaries {
     }
 
     fn from_assets(directory: PathBuf) -> Result<Self> {
-        // The servers run in another directory, where a relative path is invalid.
+        // The servers run in a different directory, where a relative path is invalid.
         let directory = std::path::absolute(directory).context("current directory")?;
         for name in ["etcd", "kube-apiserver", "kubectl"] {
             ensure!(
@@ -148,7 +149,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 fn cache_directory() -> Result<PathBuf> {
     if let Some(directory) = variable(CACHE_VARIABLE) {
-        // Go runs in another directory, where a relative path is invalid.
+        // Go runs in a different directory, where a relative path is invalid.
         return std::path::absolute(directory).context("current directory");
     }
     let base = variable("XDG_CACHE_HOME")
@@ -351,7 +352,7 @@ fn linker_flags(target: &Target) -> Result<String> {
 
 /// Prints a progress message to standard error, because tests have no log.
 fn print_progress(message: &str) {
-    // Standard error may be closed.
+    // The error is ignored, because standard error may be closed.
     let _ = writeln!(io::stderr(), "e2e: {message}");
 }
 

@@ -61,7 +61,7 @@ faults! {
 }
 
 impl Fault {
-    /// Returns true if the fault can be injected into such a request.
+    /// Returns true if the fault can be injected into a request of this kind.
     pub(super) fn applies_to(self, kind: Kind) -> bool {
         match self {
             Self::Reorder => false,

@@ -211,7 +211,7 @@ impl Inner {
             None => return,
         };
         let mut schedule = self.schedule.subscribe();
-        // The sender exists as long as `self`.
+        // The wait cannot fail, since `self` owns the sender.
         drop(schedule.wait_for(Option::is_none).await);
         match holes {
             BlackHoles::EndAfter(time) => tokio::time::sleep(time).await,

@@ -120,7 +120,7 @@ mod tests {
             "/api/v1/namespaces/n/configmaps/a"
         );
         assert_eq!(CorruptedObject::new("/api/v1/configmaps", &json!({})), None);
-        // A group in the API discovery response.
+        // A group in the API discovery response is not an object.
         assert_eq!(CorruptedObject::new("/apis", &object()), None);
     }
 }

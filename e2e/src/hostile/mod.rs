@@ -19,7 +19,7 @@ pub const LABEL: &str = "hostile.example.com/corpus";
 /// The number of consecutive groups that include every [`Family`].
 pub const ROUND: usize = 16;
 
-/// The means by which a group of objects tries to exhaust a checker.
+/// The technique by which a group of objects tries to exhaust a checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// Expressions whose values grow.
@@ -69,7 +69,7 @@ const ORDER: [Family; ROUND] = [
 pub struct Hostile {
     /// The name of the group, which is the prefix of the objects' names.
     pub name: String,
-    /// The means by which the group tries to exhaust a checker.
+    /// The technique by which the group tries to exhaust a checker.
     pub family: Family,
     /// The objects, in the order of their creation.
     pub objects: Vec<Value>,

@@ -157,7 +157,7 @@ pub fn wildcards(random: &mut Random) -> Value {
     })
 }
 
-/// Returns a probe with 256 cases, the maximum. The cases have growing or large objects.
+/// Returns a probe with 256 cases, the maximum. The objects are Deployments with the same number of labels, up to 99.
 #[must_use]
 pub fn probe_of_many_cases(random: &mut Random, name: &str, policy: &str) -> Value {
     let labels = usize::try_from(random.below(100)).unwrap_or_default();

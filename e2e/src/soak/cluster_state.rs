@@ -103,7 +103,7 @@ impl fmt::Display for Slot {
 /// The variable content of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
-    /// True if the expression has a misspelled field name.
+    /// True if the expression misspells a field name.
     pub is_misspelled: bool,
     /// A number in the expression. A change of the number increments the generation.
     pub number: u64,
@@ -167,7 +167,7 @@ pub struct ClusterState {
     pub config_map_params: BTreeSet<usize>,
     /// The numbers of the existing limit params.
     pub limit_params: BTreeSet<usize>,
-    /// The namespaces by number. The value is in a label. No object refers to these namespaces.
+    /// The namespaces by number, each with the value of its label. No object refers to these namespaces.
     pub namespaces: BTreeMap<usize, u64>,
 }
 
@@ -310,7 +310,7 @@ impl ClusterState {
         };
         match change {
             Change::Policy(slot, _) | Change::Binding(slot, _) => of_slot(&slot),
-            // The probe may be new.
+            // A new probe is not in `probes` yet, but its status and that of its policy are affected.
             Change::Probe(slot, _) => of_slot(&slot).max(2),
             Change::Widgets(_) => of_shapes(&[Shape::Widgets, Shape::Wildcard]),
             Change::Limits(_) | Change::LimitParam(..) => of_shapes(&[Shape::Limits]),

@@ -17,7 +17,7 @@ use crate::controller::Controller;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The cluster must match the prediction for this time.
+/// How long the cluster must match the prediction without interruption.
 const STEADY: Duration = Duration::from_secs(1);
 
 /// Waits until the conditions of all policies match the prediction for [`STEADY`]. `watches_mutating` includes mutating

@@ -30,7 +30,7 @@ use parity::random::Random;
 /// The maximum time from the last fault until the conditions match the model.
 const RECOVERED_AFTER: Duration = Duration::from_secs(30);
 
-/// The same maximum if the controller itself must detect dead connections.
+/// The maximum time until the conditions match the model, if the controller itself must detect dead connections.
 const NOTICED_AFTER: Duration = Duration::from_secs(150);
 
 /// The maximum pause between two changes. The short pause precedes a second change of the same object.
@@ -370,7 +370,7 @@ fn listed(changes: &[Change]) -> String {
     format!("the changes were{}\n", lines.collect::<String>())
 }
 
-/// Returns the means of the second and the last quarter. Returns `None` if there are too few samples.
+/// Returns the averages of the second and the last quarter of `samples`. Returns `None` if there are too few samples.
 fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     if samples.len() < ROUNDS_OF_GROWTH {
         return None;
@@ -443,7 +443,7 @@ mod tests {
     fn growth_returns_means_of_quarters() {
         assert_eq!(growth(&[1; 15]), None);
         let samples: Vec<u64> = (0..16).collect();
-        // The means of 4 to 7 and of 12 to 15, rounded down.
+        // The averages of 4 to 7 and of 12 to 15, rounded down.
         assert_eq!(growth(&samples), Some((5, 13)));
     }
 

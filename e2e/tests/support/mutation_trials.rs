@@ -68,7 +68,7 @@ const PATCHED: [&str; 12] = [
 /// A request, and a policy that applies only to this request.
 pub(crate) struct Trial {
     pub(crate) policy: Value,
-    /// The spec of the binding may have a `paramRef`.
+    /// Fields of the binding's spec, such as `paramRef`.
     pub(crate) binding: Value,
     pub(crate) object: Value,
     /// The old object, if the request is an update.
@@ -472,7 +472,7 @@ pub(crate) fn updating(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Renames a policy and restricts it to the object `name`, because the API server has policies of other trials.
+/// Renames a policy and restricts it to the object `name`, because the policies of other trials exist at the same time.
 fn restrict_to_name(policy: &mut Value, name: &str) {
     policy["apiVersion"] = json!("admissionregistration.k8s.io/v1");
     policy["kind"] = json!("MutatingAdmissionPolicy");

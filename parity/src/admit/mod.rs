@@ -465,8 +465,8 @@ fn binding(value: &Value) -> Result<Binding> {
     Ok(Binding::new(&decode::binding(value)?))
 }
 
-/// Returns true if objects of a kind are namespaced. If the kind is not served, returns true if one of `params` has a
-/// namespace.
+/// Returns true if objects of a kind are namespaced. If the kind is not served, returns true if one of the objects in
+/// `params` has a namespace.
 fn is_namespaced(
     api_version: &str,
     kind: &str,

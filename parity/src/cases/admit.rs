@@ -1,5 +1,5 @@
-//! Generates admission requests from a seed. Each case also has the policies, bindings, params and namespaces of the
-//! request.
+//! Generates admission requests from a seed. Each case also contains the policies, bindings, params and namespaces of
+//! the request.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
@@ -435,7 +435,7 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
     if choices.chance(5) && operation != "CONNECT" {
         case["subresource"] = json!(choices.pick(&["status", "scale"]));
     }
-    // In an API server, admission only receives objects whose fields have the right types.
+    // In an API server, admission receives only objects whose fields have the right types.
     let is_typed = !is_changed && operation != "UPDATE" && operation != "CONNECT";
     if choices.chance(12) && is_typed {
         case["decode"] = json!("typed");

@@ -1,5 +1,5 @@
-//! Generates requests for custom resources from a seed. The CustomResourceDefinitions have all validation keywords. The
-//! objects are valid or invalid, and may have older versions.
+//! Generates requests for custom resources from a seed. The CustomResourceDefinitions contain all validation keywords.
+//! The objects are valid or invalid. Some requests update an older object.
 
 use serde_json::{Map, Value, json};
 
@@ -233,7 +233,7 @@ fn add_to_object(choices: &mut Choices<'_>, fields: &mut Map<String, Value>) {
     }
 }
 
-/// Adds `allOf`, `anyOf`, `oneOf` and `not`. Their schemas have keywords but no types.
+/// Adds `allOf`, `anyOf`, `oneOf` and `not`. Their schemas contain keywords but no types.
 fn add_junctors(choices: &mut Choices<'_>, fields: &mut Map<String, Value>, type_: &str) {
     let names: Vec<String> = match fields.get("properties").and_then(Value::as_object) {
         Some(properties) => properties.keys().cloned().collect(),
@@ -511,8 +511,8 @@ fn metadata(choices: &mut Choices<'_>) -> Value {
     metadata
 }
 
-/// Generates the `n`th request for an object of `definition` in `version`. The request has the object, the namespace,
-/// and in most cases the old object.
+/// Generates the `n`th request for an object of `definition` in `version`. The request contains the object, the
+/// namespace, and in most cases the old object.
 #[must_use]
 pub fn request(seed: u64, n: u64, definition: &Value, version: &Value) -> Value {
     let mut choices = choices(seed, "custom resource", n);

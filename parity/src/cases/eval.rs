@@ -22,7 +22,8 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     }
     for (at, overload) in scope.material.overloads.iter().enumerate() {
         let id = overload.row.id;
-        // With the depth, the arguments change: literals, calls, dynamically typed values, and extreme values.
+        // The depth determines the arguments: literals for 0, calls for 1, and dynamically typed calls for 2. Extreme
+        // values follow below.
         for depth in 0..3 {
             let mut choices = choices(seed, id, depth);
             let seeded = Choices::Seeded(choices.below(1 << 30) as u64);

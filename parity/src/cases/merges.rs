@@ -170,7 +170,7 @@ impl ValueGenerator<'_> {
                     .collect(),
                 None => vec![Some(of.clone())],
             };
-            // Stored lists often have duplicates, applied lists rarely do.
+            // Stored lists often contain duplicates. Applied lists rarely do.
             let allowed = if is_live { 200 } else { 15 };
             if is_keyed
                 && elements.iter().any(|earlier| key(earlier) == key(&item))

@@ -125,7 +125,7 @@ fn built(random: &mut Random) -> String {
     text
 }
 
-/// Writes a node on the current line. Its continuation lines have an indentation of more than `indent`.
+/// Writes a node on the current line. Its continuation lines are indented by more than `indent`.
 fn node(text: &mut String, random: &mut Random, indent: usize, depth: usize, is_value: bool) {
     if random.permille(60) {
         text.push_str(

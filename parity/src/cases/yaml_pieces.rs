@@ -1,6 +1,6 @@
 //! Building blocks of generated YAML streams.
 
-/// Scalars that look like another type, or have an unusual notation.
+/// Scalars that look like a value of a different type, or have an unusual notation.
 pub(super) const SCALARS: &[&str] = &[
     "a",
     "b",

@@ -85,7 +85,7 @@ impl SkipList {
             .collect()
     }
 
-    /// Returns the reasons in the order of the list. Each has the number of matching `paths`.
+    /// Returns the reasons in the order of the list, each with the number of `paths` that match.
     #[must_use]
     pub fn counts(&self, paths: &[&str]) -> Vec<(&str, usize)> {
         let count = |skip: &Skip| paths.iter().filter(|path| skip.names(path)).count();

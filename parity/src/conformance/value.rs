@@ -27,7 +27,7 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// A list.
     List(Vec<Value>),
-    /// A map. The entries have the order of the test.
+    /// A map. The entries are in the order of the test.
     Map(Vec<(Value, Value)>),
     /// A type, as its name.
     Type(String),

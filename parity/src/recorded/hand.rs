@@ -1,7 +1,7 @@
 //! The hand-written cases: at least one for each change between two versions.
 //!
-//! `parity/golden/changes.txt` has the changes. The name of a change that `kubectl vap upgrade-check` reports is its
-//! identifier in `version_changes/table.rs`. Each case has the name of its table:
+//! `parity/golden/changes.txt` lists the changes. The name of a change that `kubectl vap upgrade-check` reports is its
+//! identifier in `version_changes/table.rs`. Each case is preceded by the name of its table:
 //!
 //! ```text
 //! optional-functions
@@ -126,7 +126,7 @@ fn full(kind: TableKind, text: &str) -> Result<String> {
     Ok(case.to_string())
 }
 
-/// Removes a field of a case. Returns null if the case does not have it.
+/// Removes a field of a case and returns its value. Returns null if the case lacks the field.
 fn take(case: &mut Value, name: &str) -> Value {
     let fields = case.as_object_mut();
     fields

@@ -9,8 +9,8 @@
 //!   1.33 to 1.37: optional(1), optional_type(int), cost 1, estimated 11
 //! ```
 //!
-//! A line such as `  not reproduced in 1.30: REASON` marks a range with another result of our engine. The reason is the
-//! beginning of a list item in `docs/versions.md`.
+//! A line such as ` not reproduced in 1.30: REASON` marks a range in which the result of our engine differs. The reason
+//! is the beginning of a list item in `docs/versions.md`.
 //!
 //! A panic of upstream has the result `panic`. Our result for it is not compared.
 
@@ -44,7 +44,8 @@ impl TableKind {
     }
 }
 
-/// The reason of a difference without an explanation. The comparison fails for it.
+/// The placeholder for the reason of a difference that has no explanation yet. The comparison fails if a table contains
+/// it.
 const UNEXPLAINED: &str = "?";
 
 const RELEASES: &str = "# Releases: ";
@@ -72,7 +73,7 @@ pub struct Case {
     pub text: String,
     /// The results of upstream.
     pub results: Vec<Ranged>,
-    /// The reasons for other results of our engine.
+    /// The reasons why results of our engine differ.
     pub gaps: Vec<Ranged>,
 }
 

@@ -1,8 +1,8 @@
 //! `parity record-versions`: writes the tables with the results of the oracles of all versions.
 //!
-//! The cases are the expressions in the existing table, all hand-written cases, and generated cases. Generated cases with
-//! the same changes between versions are similar, so a table has only the shortest ones, up to its size. It also has some
-//! cases without changes.
+//! The cases are the expressions in the existing table, all hand-written cases, and generated cases. Generated cases
+//! with the same changes between versions are similar, so a table contains only the shortest ones, up to its size
+//! limit. It also contains some cases whose results do not change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -53,7 +53,7 @@ pub struct Recording {
     pub seed: u64,
 }
 
-/// The number of cases, and the approximate size of the table in bytes.
+/// Returns the number of cases to generate, and the approximate maximum size of the table in bytes.
 const fn limits(stage: Stage) -> (usize, usize) {
     match stage {
         Stage::Eval => (1200, 120_000),
@@ -68,7 +68,7 @@ const MAX_CASE: usize = 4_500;
 /// The maximum cost of a stage of an admission in the table. Cases with higher costs take too long in a test.
 const MAX_COST: u64 = 400_000;
 
-/// The part of a table with cases whose result is the same in all versions, in percent.
+/// The percentage of a table that consists of cases whose result is the same in all versions.
 const UNCHANGED_PERCENT: usize = 15;
 
 /// A case with the results of all oracles.
@@ -122,7 +122,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Returns the oracles that have the command for a table.
+    /// Returns the oracles that support the command for a table.
     fn oracles(&self, kind: TableKind) -> impl Iterator<Item = &Oracle> {
         let oracles = self.oracles.iter();
         oracles.filter(move |oracle| kind.includes(oracle.version))
@@ -320,7 +320,7 @@ fn first_function(case: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Generates cases. The generator of expressions has several calls of every overload; a part of them is enough.
+/// Generates cases. The generator of expressions returns several calls of every overload. A part of them is enough.
 fn generated(stage: Stage, seed: u64) -> Result<Vec<String>> {
     let (n, _) = limits(stage);
     let mut cases = match stage {
@@ -345,7 +345,7 @@ fn generated(stage: Stage, seed: u64) -> Result<Vec<String>> {
         }
         match stage {
             Stage::Eval => {
-                // Our results are those for stored expressions.
+                // Our results are for stored expressions, which is the default of `env`.
                 if let Some(fields) = case.as_object_mut() {
                     fields.remove("env");
                 }

@@ -8,7 +8,7 @@ use vap_status_controller::version::KubernetesVersion;
 
 use crate::bench::Stage;
 
-/// A table of recorded results. The cases of a table have the format of a command of the oracle.
+/// A table of recorded results. The cases of a table are in the format of one of the oracle's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
     /// Evaluations of expressions.
@@ -53,7 +53,7 @@ impl TableKind {
         }
     }
 
-    /// Returns true if the oracle of a version has the command for the table.
+    /// Returns true if the oracle of a version supports the command for the table.
     #[must_use]
     pub fn includes(self, version: KubernetesVersion) -> bool {
         // The oracle evaluates mutating policies with the interfaces of 1.36.

@@ -169,7 +169,7 @@ fn definition(line: &Value) -> Value {
 fn custom_resources(line: &Value) -> Value {
     let outcomes = items(line, "outcomes").iter().map(|outcomes| {
         let outcomes = outcomes.as_array().map_or(&[][..], Vec::as_slice);
-        // Several outcomes depend on Go's map order.
+        // If there are several outcomes, the outcome depends on Go's map order.
         match outcomes {
             [outcome] => outcome.clone(),
             outcomes => outcomes.to_vec().into(),

@@ -85,14 +85,15 @@ pub fn predicted(folder: &Path, texts: &[&str]) -> Result<Vec<Vec<Rejection>>> {
     };
     let report = check::run(&options, &mut std::io::empty())?;
     let mut rejections = vec![Vec::new(); texts.len()];
-    // A key next to a merge key is a note, because kubectl sends JSON. The comparison sends the YAML unchanged.
+    // The check reports a key that overrides a merge key only as a note, because kubectl sends JSON. The comparison
+    // sends the YAML unchanged, so the API server rejects it.
     let is_rejected = |finding: &&Finding| finding.rejected || finding.rule == Rule::DuplicateKey;
     let rejected = report.findings.iter().filter(is_rejected);
     for finding in rejected.filter(|finding| !finding.is_hidden) {
         let n = by_file.get(&finding.location.file).copied();
         let of_file = n.and_then(|n| rejections.get_mut(n));
         let of_file = of_file.context("a finding about an unknown file")?;
-        // Equal findings of an object are merged.
+        // Equal findings of an object are merged. The other fields are in `also`.
         let others = finding.also.iter().map(|other| &other.field_ref);
         for field in std::iter::once(&finding.field_ref).chain(others) {
             of_file.push(Rejection {

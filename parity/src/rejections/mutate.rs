@@ -54,7 +54,7 @@ impl MutantKind {
     }
 }
 
-/// An object that may have a mistake.
+/// An object that may contain mistakes.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The kind of the object.
@@ -256,7 +256,8 @@ fn change(tree: &mut Tree, random: &mut Random) {
     let is_of_kind = |name: &str| name == "apiVersion" || name == "kind";
     let at = usize::try_from(random.below(tree.count().try_into().unwrap_or(1))).unwrap_or(0);
     let is_top = match &*tree {
-        // In the order of the tree, the fields of the document come first.
+        // In depth-first order, the first field of the document has the index 1. Each further field follows all values
+        // in the previous one.
         Tree::Map(fields) => {
             let mut start = 1;
             fields.iter().any(|(name, field)| {

@@ -168,7 +168,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     let report = check::run(&options, &mut std::io::empty())?;
     let report = serde_json::to_value(&report)?;
     let policies = policies(&witnesses.paths)?;
-    // A hidden finding is about the policy with the corrections of other findings. Its witness does not apply to the policy
+    // A hidden finding has an effect only after other findings are fixed, so its witness does not apply to the policy
     // in the file.
     let findings = report.get("findings").and_then(Value::as_array);
     let findings: Vec<&Value> = findings
@@ -199,7 +199,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         let key = (text("file").to_owned(), text("policy").to_owned());
         let missing = || format!("no policy {key:?}");
         let policy = policies.shared.get(&key).with_context(missing)?;
-        // The policy in `shared` has the match conditions of a mutating policy, but not its mutations.
+        // The policy in `shared` contains the match conditions of a mutating policy, but not its mutations.
         let is_of_mutation = !text("fieldRef").starts_with("spec.matchConditions");
         if let Some(policy) = policies.mutating.get(&key).filter(|_| is_of_mutation) {
             let case = mutating::case(policy, witness, &definitions)?;
@@ -259,7 +259,7 @@ enum OracleCommand {
     Mutate,
 }
 
-/// The oracle's cases by subcommand. Each case has the number of its witness.
+/// The oracle's cases by subcommand. Each case is stored with the number of its witness.
 #[derive(Debug, Default)]
 struct Cases {
     admit: (Vec<usize>, String),
@@ -412,7 +412,7 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
         let further = further.into_iter();
         let given = further.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         case.extend(given.filter(|(_, value)| !value.is_null()));
-        // A witness without a name has null instead of a name. The case omits nulls.
+        // In a witness without a name, the name is null. The case omits nulls.
         case.retain(|_, value| !value.is_null());
     }
     case

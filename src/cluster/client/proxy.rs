@@ -25,7 +25,7 @@ pub(super) enum Protocol {
 
 pub(super) struct Proxy {
     pub(super) protocol: Protocol,
-    /// Without credentials.
+    /// The URL of the proxy, without credentials.
     address: Uri,
     basic: Option<HeaderValue>,
     password: Option<(String, String)>,
@@ -33,7 +33,7 @@ pub(super) struct Proxy {
 
 #[derive(Debug)]
 pub(super) struct ProxyError {
-    /// Without credentials.
+    /// The address of the proxy, without credentials.
     address: String,
     reason: String,
 }

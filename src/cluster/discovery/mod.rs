@@ -74,7 +74,7 @@ impl Discovery {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
             let document = http::get(client, path, accept, root.etag.as_deref()).await?;
             let Some(document) = document else { continue };
-            // With many CRDs, the response may have several megabytes.
+            // With many CRDs, the response has several megabytes, so it is parsed on a blocking thread.
             let body = document.body;
             let answer = blocking::run(blocking::Kind::Schemas, move || parse(&body)).await;
             let broke_off = || {

@@ -1,4 +1,4 @@
-//! Compact storage of CustomResourceDefinitions, since a cluster may have many large ones.
+//! Compact storage of CustomResourceDefinitions, since a cluster may contain many large ones.
 //!
 //! The controller stores the kind that a CRD defines, whether the CRD is established, and its generation. Schemas are
 //! read from the OpenAPI documents instead.

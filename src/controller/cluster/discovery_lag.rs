@@ -31,8 +31,8 @@ const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 /// How long a CRD is pinned in total, even if the CRD keeps changing.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a document may change after its CRD changed without adding or removing resources. The CRD is not pinned
-/// during this time.
+/// How long the document of a CRD may still change after a change of the CRD that neither adds nor removes resources.
+/// The CRD is not pinned during this time.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
 /// Tracks the changes of discovery and OpenAPI documents that must follow changes of CRDs.
@@ -60,7 +60,7 @@ struct ExpectedChange {
     until: Instant,
 }
 
-/// A resource or document that should exist.
+/// A resource or document that should exist but is missing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Missing {
     /// A resource whose CRD is established.

@@ -13,7 +13,7 @@ use crate::version::ClusterVersion;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterSnapshot {
     pub(crate) mapper: Arc<RestMapper>,
-    /// The version of the API servers that was seen recently, or the default version before the first response.
+    /// The version that the API servers have reported recently, or the default version before the first response.
     pub(crate) server: ClusterVersion,
     /// Incremented when the version or the resources change.
     pub(crate) revision: u64,

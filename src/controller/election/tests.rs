@@ -289,7 +289,7 @@ async fn leader_without_renewals_stops_writing() {
     first.leads().await;
     let second = start(&server, "b");
     seconds(30).await;
-    // The election task stops renewing the Lease without an error.
+    // The election task ends without an error, so the Lease is no longer renewed.
     first.task.abort();
     let leadership = first.context.leadership.clone();
     let mut end = Instant::now();

@@ -6,7 +6,7 @@
 //!
 //! Without an election there is no Lease, and this instance always leads.
 //!
-//! [`lease`] has the rules of the election. The module `election` sends the requests.
+//! [`lease`] contains the rules of the election. The module `election` sends the requests.
 
 pub(crate) mod lease;
 

@@ -42,7 +42,7 @@ pub(super) struct Task {
     pub(super) entry: Entry,
     /// The CustomResourceDefinitions of the objects in the cases, which mutations need.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
-    /// The CustomResourceDefinition that the probes test. `None` if they test another kind.
+    /// The CustomResourceDefinition that the probes test. `None` if they test a different kind.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     /// The cluster inputs that each probe is allowed to use.
@@ -69,7 +69,7 @@ impl Task {
     fn bytes_with(&self, probe: &Probe) -> usize {
         let shared_bytes = match self.shared_bytes() {
             n_bytes if n_bytes <= memory::MAX_EVALUATION => n_bytes,
-            // Params above the limit are not parsed.
+            // If the limit is exceeded, the params are not parsed, so only the definitions count.
             _ => self
                 .definitions
                 .as_ref()
@@ -285,8 +285,8 @@ impl Job {
         }
     }
 
-    /// Evaluates the cases without a result, for probes that test a policy or webhook. `shared` has the parsed objects
-    /// that all probes use.
+    /// Evaluates the cases without a result, for probes that test a policy or webhook. `shared` contains the parsed
+    /// objects that all probes use.
     fn run_within(&self, shared: &Shared, cases: &mut Cases) {
         let subject = &self.subject;
         let ready = PreparedPolicy::new(&self.context, &subject.entry);

@@ -36,7 +36,7 @@ pub(super) enum Missing {
     Unknown,
     /// The target does not exist.
     Absent(String),
-    /// The controller does not watch the target's kind. The message has the reason and a remedy.
+    /// The controller does not watch the target's kind. The message states the reason and a remedy.
     NotFollowed(String),
 }
 
@@ -246,12 +246,13 @@ pub(super) async fn definitions(
     Ok(definitions)
 }
 
-/// Reads the CustomResourceDefinition `entry` in the same generation. `None` if `entry` is of another kind.
+/// Reads the CustomResourceDefinition of `entry`, in the generation of `entry`. `None` if `entry` is of a different
+/// kind.
 ///
 /// [`Definition::rejection`] is `None`, since the API server has accepted the definition.
 ///
 /// # Errors
-/// Returns the reason if the definition cannot be read or has another generation.
+/// Returns the reason if the definition cannot be read or has a different generation.
 pub(super) async fn definition(
     context: &Context,
     entry: &Entry,

@@ -129,7 +129,7 @@ impl Namespaces {
         namespace
     }
 
-    /// If too many namespaces are cached, removes those with the oldest reads.
+    /// If too many namespaces are cached, removes the namespaces that were read longest ago.
     fn forget_oldest(&self) {
         let mut cached = self.lock();
         let state_of = |slot: &Slot| {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::readiness::Readiness;
 
-/// The backoff after the first failure, and the maximum.
+/// The backoff after the first failure, and the maximum backoff.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
 /// The time without failures after which the backoff is reset.

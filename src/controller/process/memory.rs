@@ -3,7 +3,7 @@
 //! Objects of users are stored as unparsed JSON. A limit on the length of JSON does not bound the memory for parsing: 7
 //! bytes (`{"b":0}`) need about 900 bytes. [`unpacked_bytes`] estimates this memory without parsing.
 //!
-//! `docs/limits.md` has the sum of these limits, and must be updated when a limit changes.
+//! `docs/limits.md` states the sum of these limits, and must be updated when a limit changes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -304,7 +304,7 @@ mod tests {
         check(&format!("{}1{}", "[".repeat(100), "]".repeat(100)), 2);
         check(&format!("[{}]", repeated(5_000, |_| "{}".to_owned())), 3);
         check(&format!("[{}]", repeated(5_000, |_| "[ ]".to_owned())), 3);
-        // JSON that is nested too deeply to be parsed has a small estimate.
+        // The estimate for JSON that is nested too deeply to be parsed is small.
         assert!(unpacked_bytes(&"[".repeat(1 << 20)) < MIB);
     }
 

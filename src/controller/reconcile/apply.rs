@@ -5,7 +5,7 @@
 //! for each new generation. The controller forces ownership.
 //!
 //! A write contains the resource version from which the status was computed. If the policy has changed since then, the
-//! API server rejects the write. So a status is never written to another generation.
+//! API server rejects the write. So a status is never written to a different generation.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ use crate::controller::watch::wire::WirePolicy;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
-/// The applied object. It has only the fields that we own.
+/// The applied object. It contains only the fields that we own.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Applied<'a> {
@@ -35,8 +35,8 @@ struct Applied<'a> {
     status: Status<'a>,
 }
 
-/// Preconditions of the write. The API server rejects the write if the policy was recreated (other uid) or has changed
-/// (other resource version).
+/// Preconditions of the write. The API server rejects the write if the policy was recreated (different uid) or has
+/// changed (different resource version).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata<'a> {

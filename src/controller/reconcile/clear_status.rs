@@ -53,7 +53,7 @@ where
     let name = seen.name.as_deref().unwrap_or_default();
     let mut metadata = json!({"name": name});
     if let Some(fields) = metadata.as_object_mut() {
-        // The uid makes the API server reject a write to another object of the same name.
+        // The uid makes the API server reject a write to a different object of the same name.
         fields.extend(seen.uid.iter().map(|uid| ("uid".to_owned(), json!(uid))));
         let version = seen.resource_version.iter().filter(|_| is_fenced);
         fields.extend(version.map(|version| ("resourceVersion".to_owned(), json!(version))));

@@ -139,7 +139,7 @@ async fn apply_status(
 fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     match written {
         WrittenObject::Policy(written) => {
-            // The status was computed for the spec that the watch reported. If the response has another spec, the
+            // The status was computed for the spec that the watch reported. If the response has a different spec, the
             // policy is reconciled again.
             let (metadata, policy, status) = written.parts();
             let is_other = Some(&policy) != entry.subject.policy();
@@ -394,8 +394,8 @@ async fn process(context: &Arc<Context>, id: &SubjectId) {
     context.metrics.reconciled(outcome, seconds);
 }
 
-/// Returns the key that limits log messages about similar failures. Usually many policies fail for the same reason. A
-/// missing permission has one key per kind, since permissions are granted per kind.
+/// Returns the key that limits log messages about similar failures. Usually many policies fail for the same reason. For
+/// a missing permission, there is one key per kind, since permissions are granted per kind.
 fn failure_key(kind: SubjectKind, reason: ErrorReason) -> String {
     match reason {
         ErrorReason::Forbidden | ErrorReason::Invalid => {

@@ -43,7 +43,8 @@ pub(crate) struct Facts {
     status: Option<ValidatingAdmissionPolicyStatus>,
     result: Arc<CheckResult>,
     params: ParamKindState,
-    /// The group version of the paramKind, if its discovery has failed for some time. Otherwise empty.
+    /// The group version of the paramKind, if discovery of this group version has failed for some time. Otherwise
+    /// empty.
     undiscovered_params: Vec<String>,
     bindings: BindingsState,
     probes: Result<Probed, ProbesState>,
@@ -264,7 +265,8 @@ impl Facts {
     }
 }
 
-/// Returns the group version of the paramKind of `policy`, if its discovery has failed for some time. Otherwise empty.
+/// Returns the group version of the policy's paramKind, if discovery of this group version has failed for some time.
+/// Otherwise empty.
 fn undiscovered_params(policy: Option<&RequestPolicy>, mapper: &RestMapper) -> Vec<String> {
     let declared = policy.and_then(policy::declared_param_kind);
     let group_version = declared.map(|gvk| gvk.api_version());

@@ -23,7 +23,7 @@ pub(crate) fn allows_inputs(binding: &ObjectMeta) -> bool {
         .is_some_and(|value| value == ALLOWED)
 }
 
-/// Removes all annotations, but keeps [`PROBE_INPUTS`] with the value [`ALLOWED`], and the list of unknown fields.
+/// Removes all annotations except [`PROBE_INPUTS`] with the value [`ALLOWED`], and the list of unknown fields.
 pub(crate) fn trim_annotations(metadata: &mut ObjectMeta) {
     let (is_allowed, unknown) = (allows_inputs(metadata), unknown_fields(metadata));
     set_allows_inputs(metadata, is_allowed);
@@ -47,7 +47,7 @@ pub(crate) fn set_unknown_fields(metadata: &mut ObjectMeta, fields: &[String]) {
     }
 }
 
-/// Replaces all annotations of a binding: with [`PROBE_INPUTS`] if `is_allowed`, or else with none.
+/// Removes all annotations of a binding. If `is_allowed`, then sets [`PROBE_INPUTS`] to [`ALLOWED`].
 pub(crate) fn set_allows_inputs(metadata: &mut ObjectMeta, is_allowed: bool) {
     metadata.annotations =
         is_allowed.then(|| [(PROBE_INPUTS.to_owned(), ALLOWED.to_owned())].into());

@@ -29,7 +29,7 @@ pub(crate) struct Dependencies {
 }
 
 impl Dependencies {
-    /// Returns the dependencies that are known without a check. `policies` has one policy, or the webhooks of a
+    /// Returns the dependencies that are known without a check. `policies` contains one policy, or the webhooks of a
     /// configuration.
     pub(crate) fn new(policies: &[RequestPolicy]) -> Self {
         let rules = policies.iter().flat_map(matching::rules);

@@ -5,8 +5,8 @@ use super::probe::Probe;
 
 /// A state of an object, identified by its uid, its generation and a hash of its spec.
 ///
-/// The hash is needed since a received spec may be incomplete, or decoded with an older schema. Then the same
-/// generation has another spec.
+/// The hash is needed since a received spec may be incomplete, or decoded with an older schema. Then two different
+/// specs have the same generation number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Generation {
     uid: Option<String>,
@@ -20,7 +20,8 @@ impl Generation {
         Self {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
-            // A probe whose spec was too large to store has different results from the same probe with its spec.
+            // A probe whose spec is too large to store cannot be evaluated, so its generation differs from that of the
+            // stored probe.
             content: probe.spec.hash ^ rejected,
         }
     }

@@ -203,7 +203,7 @@ impl OptInState {
         self.lock().obstacle = Some(why);
     }
 
-    /// Records that the subjects were listed. `unreadable` has the names of the subjects that cannot be parsed.
+    /// Records that the subjects were listed. `unreadable` contains the names of the subjects that cannot be parsed.
     pub(crate) fn set_policies_listed(&self, unreadable: BTreeSet<String>) {
         let mut state = self.lock();
         state.are_policies_listed = true;

@@ -326,7 +326,7 @@ struct Metadata {
     creation_timestamp: Option<Time>,
 }
 
-/// Deserializes a value. Null and values of another type become the default value.
+/// Deserializes a value. Null and values of a different type become the default value.
 fn or_default<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -39,8 +39,8 @@ pub(crate) struct Entry {
     pub(crate) identity: Identity,
     /// The spec. Its form depends on the kind.
     pub(crate) subject: Arc<Subject>,
-    /// The current status. The store has it only for ValidatingAdmissionPolicies. For other kinds, it comes from the
-    /// status object.
+    /// The current status. The store contains it only for ValidatingAdmissionPolicies. For other kinds, it comes from
+    /// the status object.
     pub(crate) status: Option<ValidatingAdmissionPolicyStatus>,
     pub(crate) result: Option<Arc<CheckResult>>,
     /// `Some` if the subject is excluded from checks.
@@ -170,7 +170,7 @@ impl Store {
             return false;
         }
         let excluded = exclude::excluded(&self.exclusion, metadata);
-        // The controller owns the whole status object.
+        // If the kind has status objects, the controller owns the whole status object.
         let owns_status = id.kind.row().status_object.is_some() || owns_status(metadata);
         if excluded.is_some() {
             // An excluded subject has no dependencies, and its content is not stored.

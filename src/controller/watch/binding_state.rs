@@ -18,7 +18,7 @@ use crate::telemetry::metrics::Source;
 
 pub(crate) type Bindings = Vec<Arc<ValidatingAdmissionPolicyBinding>>;
 
-/// Returns the bindings of a policy, or why they are unknown. A kind without bindings has an empty list.
+/// Returns the bindings of a policy, or why they are unknown. For a kind without bindings, the list is empty.
 pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings, BindingsState> {
     let (source, bindings) = match id.kind {
         SubjectKind::ValidatingAdmissionPolicy => (Source::Bindings, &context.bindings),
@@ -32,7 +32,7 @@ pub(crate) fn bindings_of(context: &Context, id: &SubjectId) -> Result<Bindings,
     };
     // If the permission was revoked, the listed bindings are not used, since they may be outdated.
     match context.readiness.rejection(source) {
-        // The message is not repeated here, since the log and `/readyz` have the missing permission.
+        // The message is not repeated here, since the log and `/readyz` state the missing permission.
         Some(_) => Err(BindingsState::NotPermitted),
         None => bindings.for_policy(id).ok_or(BindingsState::Unread),
     }

@@ -256,7 +256,7 @@ async fn crds_as<K: ReadDefinition>(
                 RefreshTrigger::CrdDeleted(name)
             }
         };
-        // The receiver is dropped when the process ends.
+        // The error is ignored, because the receiver is dropped only when the process ends.
         drop(signals.send(signal));
     })
     .await;

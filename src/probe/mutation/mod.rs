@@ -39,7 +39,7 @@ pub use super::decision::ObjectMutation;
 pub struct MutationInputs<'a> {
     /// The compiled policy.
     pub policy: &'a MutatingAdmission,
-    /// The types and defaults of kinds, which applying a mutation requires.
+    /// The types and defaults of kinds, which are needed to apply a mutation.
     pub kinds: &'a dyn Kinds,
     /// The schemas against which the mutated object is validated.
     pub schemas: &'a dyn SchemaResolver,

@@ -499,8 +499,8 @@ fn invalid_samples(
     object_violations.chain(namespace).flatten().collect()
 }
 
-/// Returns fields of the expected object that its kind does not have. No policy can set such a field, so the case has a
-/// mistake.
+/// Returns fields of the expected object that its kind does not have. No policy can set such a field, so the case is
+/// wrong.
 fn invalid_expected(case: &Case, run_context: &RunContext<'_>) -> Vec<Violation> {
     let (Some(expected), Some(object)) = (&case.expect.object, &case.request.object) else {
         return Vec::new();

@@ -136,8 +136,8 @@ impl ReviewRequest {
 pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
     request_namespace: &'a str,
-    /// The namespace of the request, with only its name and name label. Used if neither `given` nor `others` has the
-    /// namespace.
+    /// The namespace of the request, with only its name and name label. Used if neither `given` nor `others` contains
+    /// the namespace.
     bare: Arc<OnceLock<Namespace>>,
     others: &'a dyn NamespaceSource,
 }

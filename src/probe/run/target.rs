@@ -71,8 +71,8 @@ pub(super) fn difference(
     }
 }
 
-/// Returns the decision about a request. `None` for an allowed request if the subject is a webhook, which is not
-/// called, or a mutating policy.
+/// Returns the decision about a request. `None` if the request is allowed and the subject is a mutating policy or a
+/// webhook. (Webhooks are not called.)
 pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Decision> {
     match kind {
         _ if !outcome.is_allowed() => Some(Decision::Deny),

@@ -294,12 +294,12 @@ impl Metrics {
         self.scraped.policies.set(policy, sample);
     }
 
-    /// Removes the series of a deleted policy. No probe may refer to the policy.
+    /// Removes the series of a deleted policy to which no probe refers.
     pub fn remove_policy(&self, policy: &SubjectId) {
         self.scraped.policies.remove(policy, Vec::new());
     }
 
-    /// Removes the series of a missing policy. `probes` are the names of probes that refer to the policy.
+    /// Removes the series of a missing policy. Exports `probes`, the names of the probes that refer to the policy.
     pub fn set_missing_policy(&self, policy: &SubjectId, probes: Vec<String>) {
         self.scraped.policies.remove(policy, probes);
     }

@@ -116,7 +116,7 @@ impl PolicySamples {
         }
     }
 
-    /// Removes the sample of a missing policy. `probes` are the names of probes that refer to the policy.
+    /// Removes the sample of a missing policy. Stores `probes`, the names of the probes that refer to the policy.
     pub(super) fn remove(&self, policy: &SubjectId, probes: Vec<String>) {
         let mut state = self.lock();
         let samples = Arc::make_mut(&mut state.samples);

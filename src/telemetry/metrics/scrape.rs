@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::policies::PolicySamples;
 
-/// Returns the number of queued items, and the age of the oldest item in seconds.
+/// A function that returns the number of queued items, and the age of the oldest item in seconds.
 pub type QueueProbe = Arc<dyn Fn() -> (usize, f64) + Send + Sync>;
 
 pub(super) struct Scraped {

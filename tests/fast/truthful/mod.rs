@@ -282,7 +282,7 @@ fn value_of_several_possible_types_fails_only_if_all_fail() {
     check_false_to_us(
         "object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.?name.orValue(1) != 2)",
     );
-    // The type checker accepts a replacement whose type differs from that of the absent value.
+    // The type checker accepts an argument of `orValue` whose type differs from the type of the absent value.
     check_false_to_us("object.spec.?replicas.orValue('') > 1");
     check_true("object.spec.?replicas.orValue('').startsWith('a')");
     check_false_to_us("(has(object.spec.replicas) ? object.spec.replicas : 'none') > 1 || true");
@@ -318,7 +318,7 @@ fn expressions_after_certain_failure_are_not_reported() {
         "spec.validations[0].expression",
         "spec.variables[0].expression",
     );
-    // The variable may never be evaluated: it is read within an iteration over a list that may be absent, or in one
+    // The variable might not be evaluated: it is read within an iteration over a list that may be absent, or in one
     // branch.
     check(
         "object.rules.all(r, variables.tls.exists(t, t == r))",
@@ -329,7 +329,7 @@ fn expressions_after_certain_failure_are_not_reported() {
         &[validation],
     );
     check("object.rules ? variables.tls == 'a' : true", &[validation]);
-    // Both operands are evaluated, and the other one may determine the result.
+    // `||` evaluates its second operand even if the first one fails, so the variable is evaluated.
     check(
         "object.rules.all(r, r == 'a') || variables.tls == 'b'",
         &[variable, validation],
@@ -399,7 +399,7 @@ fn object_types_depend_on_operations_of_rule() {
     );
     check_on(&all, "object == null || object.spec.x == 1", failing);
     check_on(&all, "oldObject == null || oldObject.spec.x == 1", failing);
-    // The expression only fails for DELETE, so it is not reported.
+    // The expression fails only for DELETE, so it is not reported.
     check_on(&all, "object.spec.replicas > 0", &[]);
     let create = json!({"resources": ["deployments"], "operations": ["CREATE"]});
     check_on(&create, "oldObject == null || oldObject.spec.x == 1", &[]);

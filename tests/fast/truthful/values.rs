@@ -117,7 +117,7 @@ fn expression_that_is_never_evaluated_is_not_reported() {
     );
     check_false_to_us("!has(object.metadata.labels) && object.metadata.labels <= 1");
     check_true("has(object.metadata.labels) && object.metadata.labels <= 1");
-    // The rule only matches the resource without subresources, so `request.subResource` is empty.
+    // The rule matches only the resource without subresources, so `request.subResource` is empty.
     let pods = json!({"resources": ["pods"]});
     check_on(
         &pods,

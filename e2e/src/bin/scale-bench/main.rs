@@ -8,8 +8,8 @@
 //!   time.
 //! - Processor times are also printed, because on a busy machine only processor times are comparable.
 //!
-//! The default is 100, 1,000 and 10,000 policies. The larger two numbers have 2,000 CRDs, 10,000 params and 200
-//! wildcard policies. A quick run: `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20`.
+//! The default is 100, 1,000 and 10,000 policies. For the larger two numbers, there are 2,000 CRDs, 10,000 params and
+//! 200 wildcard policies. A quick run: `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20`.
 
 #![allow(
     clippy::print_stdout,

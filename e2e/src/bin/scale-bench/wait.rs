@@ -32,7 +32,7 @@ const FEW: usize = 200;
 /// scrape with thousands of policies takes a tenth of a second.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// A condition with its status, and its reason.
+/// The type of a condition, and its expected reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected(pub(crate) &'static str, pub(crate) &'static str);
 

@@ -34,7 +34,7 @@ const LATE: Duration = Duration::from_secs(2);
 /// The timeout for reading one document.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The backoff after the first failure, and the maximum.
+/// The backoff after the first failure, and the maximum backoff.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// How long reads of a document must fail before a warning is logged. Shorter failures are normal: the index may list a

@@ -95,7 +95,7 @@ impl SchemaCache {
     }
 
     /// Returns the types of those `group_versions` that are in `index`. `None` if the cache lacks any of their
-    /// documents in the version of `index`. Sends no requests.
+    /// documents in the version that `index` lists. Sends no requests.
     pub(crate) fn loaded(
         &self,
         policy: &SubjectId,
@@ -125,8 +125,8 @@ impl SchemaCache {
         Some(schemas)
     }
 
-    /// Returns the types of those `group_versions` whose documents are cached in the version of `index`. Sends no
-    /// requests.
+    /// Returns the types of those `group_versions` whose documents are cached in the version that `index` lists. Sends
+    /// no requests.
     ///
     /// Until the next cleanup, the cache also contains outdated documents, and documents that are no longer served.
     /// They are not returned.

@@ -17,7 +17,7 @@ use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{GroupVersion, Gvk};
 use crate::telemetry::Metrics;
 
-/// The types of one document by kind. A kind without a type has an error instead.
+/// The types of one document by kind. For a kind without a type, the value is an error.
 pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 /// State shared by the callers and the loading tasks.
@@ -45,7 +45,7 @@ pub(super) struct Document {
     pub(super) load: Load,
     /// Incremented when policies that were checked without the document should be checked again.
     pub(super) version: Arc<AtomicU64>,
-    /// The policies that wait for the document or were checked without it. The number is how many documents the policy
+    /// The policies that wait for the document or were checked without it, each with the number of documents that it
     /// needs. Policies with small numbers are queued first, since policies with wildcards take a long time to check.
     pub(super) waiting: BTreeSet<(usize, SubjectId)>,
     /// Notified to end the current backoff and to reset the next ones.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::controller::tests::id;
 
-/// Returns a context, and the log of the requests to its API server. The context has a policy whose validation is
+/// Returns a context, and the log of the requests to its API server. The context contains a policy whose validation is
 /// `expression`, and a probe with `authorizer: FromCluster`. The API server responds to permission checks with
 /// `answers`.
 fn asking(

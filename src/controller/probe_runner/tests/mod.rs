@@ -72,12 +72,13 @@ fn allowing(mut binding: ValidatingAdmissionPolicyBinding) -> ValidatingAdmissio
     binding
 }
 
-/// Responds like an API server that has the policy with [`AT_MOST_FIVE`] and accepts statuses of policies and probes.
+/// Responds like an API server that stores the policy with [`AT_MOST_FIVE`] and accepts statuses of policies and
+/// probes.
 fn answer(request: &ReceivedRequest) -> Option<Reply> {
     answer_of(AT_MOST_FIVE, request)
 }
 
-/// Responds like an API server that has the policy with `expression` and accepts statuses of policies and probes.
+/// Responds like an API server that stores the policy with `expression` and accepts statuses of policies and probes.
 fn answer_of(expression: &str, request: &ReceivedRequest) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
         // The response is older than the stored probe, as if the watch had already reported a later state.

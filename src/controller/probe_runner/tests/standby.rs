@@ -88,7 +88,7 @@ async fn missing_policy_named_by_probes_is_reported() {
     assert_eq!(outcomes(&log), ["Pending"]);
     assert!(series(), "{}", context.metrics.encode().unwrap());
 
-    // The probe now refers to another policy.
+    // The probe now refers to a different policy.
     for name in context.probes.put(of("a", "1000"), EventSource::Watched) {
         reconcile(&context, &name).await.unwrap();
     }

@@ -188,7 +188,7 @@ async fn definition_is_read_in_generation_of_entry() {
     let start = "the CustomResourceDefinition a cannot be read now: ";
     assert!(text.starts_with(start), "{text}");
 
-    // An entry of another kind has no definition.
+    // An entry of a different kind has no definition.
     let subject = Subject::Webhooks(Vec::new());
     let metadata = json!({"name": "a", "uid": "u", "resourceVersion": "1"});
     let entry = stored(&context, WEBHOOKS, metadata, subject);

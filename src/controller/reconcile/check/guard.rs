@@ -15,7 +15,8 @@ use crate::policy::subject::SubjectId;
 use crate::telemetry::Metrics;
 
 pub(super) enum Guarded<T> {
-    /// The step returned this value. If the value records an interruption of an inner step, [`Late`] has the details.
+    /// The step returned this value. If the value records an interruption of an inner step, [`Late`] contains the
+    /// details.
     Done(T, Late),
     Panicked,
     /// The step was interrupted because it exceeded its time limit.

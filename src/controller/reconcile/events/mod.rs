@@ -57,8 +57,8 @@ const BURST: u32 = 50;
 /// The average interval between Events after a burst.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long pending Events are sent when the process ends. Afterwards the Lease is released. Both must take at most two
-/// seconds together.
+/// How long pending Events are sent when the process ends. The Lease is released afterwards. Together, both steps must
+/// take at most two seconds.
 const MAX_ENDING: Duration = Duration::from_secs(1);
 
 /// How long a repeated Event increments a series. Afterwards a new Event is created.

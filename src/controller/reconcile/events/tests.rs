@@ -316,7 +316,7 @@ async fn correlator_forgets_oldest_series_at_limit() {
         let requests = requests(&log).into_iter().skip(MAX_SERIES);
         requests.map(|(method, _)| method).collect()
     };
-    // The correlator has all Events, and `0` is now the most recent one.
+    // The correlator remembers all Events, and `0` is now the most recent one.
     correlator.send(&context, &event("0")).await.unwrap();
     assert_eq!(methods(), [Method::PATCH]);
     tokio::time::advance(Duration::from_millis(1)).await;

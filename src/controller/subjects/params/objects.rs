@@ -1,6 +1,6 @@
 //! The listed objects of one paramKind, and an index of the policies that refer to them.
 //!
-//! There may be ten thousand objects, and a change of one object must only cost a lookup by name. So the objects and
+//! There may be ten thousand objects, and a change of one object must cost only a lookup by name. So the objects and
 //! the index are updated in place under a lock.
 
 use std::collections::{BTreeMap, BTreeSet};

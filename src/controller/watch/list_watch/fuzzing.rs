@@ -82,7 +82,7 @@ fn read<K: Resource + DeserializeOwned>(bytes: &[u8], chunk: usize, listing: Lis
     })
 }
 
-/// Returns a client that has one response, with the body `bytes` in several chunks.
+/// Returns a client that receives one response, with the body `bytes` in several chunks.
 fn client(bytes: &[u8], chunk: usize) -> Client {
     let chunks: Vec<Bytes> = bytes
         .chunks(chunk.max(1))

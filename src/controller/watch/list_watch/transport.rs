@@ -4,7 +4,7 @@
 //! transport reads the headers and each line of a response. It reports progress and failures, limits duration,
 //! inactivity and size, and requests consistent lists.
 //!
-//! A line is passed on only when the watcher reads it. So reports and events have the order of the lines.
+//! A line is passed on only when the watcher reads it. So reports and events are in the order of the lines.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -78,7 +78,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// The error that the watcher gets. A [`Report`] has the cause.
+/// The error that the watcher gets. A [`Report`] contains the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("the request failed; a report has the cause")]
 pub(super) struct Reported;
@@ -185,7 +185,7 @@ impl Transport {
     }
 
     fn report(&self, report: Report) {
-        // The receiver may have been dropped with the watch.
+        // The error is ignored, because the receiver may have been dropped with the watch.
         drop(self.reports.send(report));
     }
 }

@@ -21,7 +21,7 @@ use crate::policy::subject::{Row, SubjectId, SubjectKind};
 use crate::schema::Gvr;
 use crate::status::object::StatusObject;
 
-/// Which resources of an opt-in kind the cluster serves.
+/// The resources of an opt-in kind that the cluster serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Served {
     /// The kind and its bindings are served in this API version, and the status objects are served.
@@ -32,7 +32,7 @@ enum Served {
     NoObjects,
 }
 
-/// Returns which resources of the kind are served. `None` before the first discovery.
+/// Returns the resources of the kind that the cluster serves. `None` before the first discovery.
 fn served(context: &Context, state: &OptInState) -> Option<Served> {
     if !context.has_snapshot() {
         return None;

@@ -398,7 +398,7 @@ async fn many_crd_changes_do_not_delay_others() {
         let crds = &cluster.context.snapshot().crds;
         match n {
             61 => assert!(!crds.contains_key(WIDGETS), "not served yet"),
-            // The snapshot has the CRD within a second after the API server serves it.
+            // The snapshot contains the CRD within a second after the API server serves it.
             64 => {
                 assert!(crds.contains_key(WIDGETS));
                 let mapper = &cluster.context.snapshot().mapper;
@@ -407,7 +407,7 @@ async fn many_crd_changes_do_not_delay_others() {
             }
             _ => assert!(queued.is_empty() || n == 63 || n == 62, "{n} {queued:?}"),
         }
-        // The snapshot has no CRDs that are not served yet.
+        // The snapshot contains no CRDs that are not served yet.
         assert!(
             crds.len() <= n.saturating_sub(LATE) + 1,
             "{n} {}",
