@@ -20,7 +20,7 @@ use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
 use crate::status::lease;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
 
-/// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable
+/// Checks every ValidatingAdmissionPolicy of a cluster and writes the result to its status
 ///
 /// If a flag with one value is repeated, the last one wins.
 #[derive(Debug, Parser)]
