@@ -222,8 +222,8 @@ async fn ask(
 /// Returns the reason for pending cases whose checks exceed the rate limit.
 fn limited() -> Unavailable {
     Unavailable::passing(format!(
-        "too many checks of `authorizer`: the probes of a policy can send at most {BURST_OF_POLICY} per minute, and the \
-         other checks are sent later; to avoid the delay, set the responses in the cases (authorizer: Inline)"
+        "too many checks of `authorizer`: the probes of a policy can send at most {BURST_OF_POLICY} per minute, and \
+         the other checks are sent later; to avoid the delay, set the responses in the cases (authorizer: Inline)"
     ))
 }
 

@@ -121,7 +121,8 @@ async fn read(
         unpacked_bytes = unpacked_bytes.saturating_add(object.unpacked_bytes);
         if n_bytes > memory::MAX_PARAMS_OF_POLICY {
             return Err(Unavailable::lasting(format!(
-                "the total size of the params exceeds the limit of {} MiB; give the probe its own params (params: Inline)",
+                "the total size of the params exceeds the limit of {} MiB; give the probe its own params (params: \
+                 Inline)",
                 memory::MAX_PARAMS_OF_POLICY >> 20
             )));
         }
