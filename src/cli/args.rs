@@ -221,8 +221,8 @@ pub enum Command {
     /// Explain a rule of `check`, or a field of PolicyProbe
     ///
     /// Prints the levels, objects and versions of a rule, an example and a remedy. Without RULE, lists all rules, one per
-    /// line. Other words list the rules that contain them. KIND.FIELD describes a field of the kinds of vap-status.dev,
-    /// such as PolicyProbe, as `kubectl explain` does, without a cluster.
+    /// line. For other words, lists the rules that contain them. For KIND.FIELD, describes a field of the kinds of
+    /// vap-status.dev, such as PolicyProbe, as `kubectl explain` does, but without a cluster.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
     /// Start the language server for editors, on standard input and output

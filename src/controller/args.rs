@@ -207,7 +207,7 @@ pub struct RunArguments {
           value_name = "DURATION")]
     pub lease_duration: Duration,
 
-    /// How long the leader tries to renew the Lease before it releases it and exits
+    /// How long the leader tries to renew the Lease before it exits
     #[arg(long, env = "VAP_RENEW_DEADLINE", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub renew_deadline: Duration,

@@ -32,7 +32,7 @@ probes, and for the objects of -f or of the cluster. Each version uses its own s
 Exit status:
   0  no change, or only TAKEN, AUDIT and TEXT; undecided policies do not count without
      --strict
-  1  a change of another class, or the new version does not serve a resource of a rule
+  1  a change of any other class, or the new version does not serve a resource of a rule
   2  usage error, part of the input or of the cluster could not be read, no policy was
      evaluated for a request, or, with --strict, a policy is undecided and nothing
      changes";
