@@ -294,7 +294,7 @@ rules! {
     InvalidProbe "invalid-probe":
         "the API server rejects the PolicyProbe",
         words("A case of a PolicyProbe expects a decision other than Allow and Deny."),
-        "Change the field that the message names. The other cases of the probe are run.";
+        "Change the field that the message names. `kubectl vap test` still runs the other cases of the probe.";
     InvalidSuppression "invalid-suppression":
         "a suppression comment is invalid",
         spec(
@@ -520,7 +520,7 @@ rules! {
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmisionPolicy\nmetadata: {name: p}\nspec: {}",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}",
         ),
-        "Write ValidatingAdmissionPolicy or ValidatingAdmissionPolicyBinding.";
+        "Correct the kind, such as ValidatingAdmissionPolicy or ValidatingAdmissionPolicyBinding.";
     UnknownParamKind "unknown-param-kind":
         "the CRD of the paramKind is not in the input; add it with --crds",
         spec(
