@@ -171,7 +171,7 @@ fn attacks() -> Vec<(Value, &'static str)> {
     let mut attacks = vec![
         (
             probe("by-binding", "bound", "default", json!({})),
-            "the binding bound does not allow probes to use its params",
+            "the binding `bound` does not allow probes to use its params",
         ),
         (
             probe(

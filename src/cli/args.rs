@@ -221,8 +221,8 @@ pub enum Command {
     /// Explain a rule of `check`, or a field of PolicyProbe
     ///
     /// Prints the levels, objects and versions of a rule, an example and a remedy. Without RULE, lists all rules, one per
-    /// line. Other words list the rules that contain them. KIND.FIELD describes a field of the kinds of vap-status.dev,
-    /// such as PolicyProbe, as `kubectl explain` does, without a cluster.
+    /// line. For other words, lists the rules that contain them. For KIND.FIELD, describes a field of the kinds of
+    /// vap-status.dev, such as PolicyProbe, as `kubectl explain` does, but without a cluster.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
     /// Start the language server for editors, on standard input and output
@@ -252,7 +252,7 @@ pub enum Command {
 /// The arguments of `lsp`.
 #[derive(Debug, clap::Args)]
 pub struct LspArgs {
-    /// The use of a cluster.
+    /// The flag that selects whether a cluster is used.
     #[command(flatten)]
     pub cluster: eval::ClusterArgs,
     /// The cluster and the user.
@@ -343,7 +343,7 @@ pub struct CheckArgs {
     /// cluster, unless a file has that name
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
-    /// The use of a cluster.
+    /// The flag that selects whether a cluster is used.
     #[command(flatten)]
     pub cluster: eval::ClusterArgs,
     /// Check the policies of the cluster whose labels match the selector
@@ -360,10 +360,10 @@ pub struct CheckArgs {
     /// what kube-controller-manager reports [default: truthful]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<CheckProfile>,
-    /// The version of the target API server, 1.30 to 1.37, such as 1.33 or 1.36.4: expressions are checked as this
-    /// version does, a function or macro that it lacks is an error, and its schemas are used if no cluster is read. With
-    /// a range, such as 1.33-1.37, objects are checked for each of its versions [default: that of the cluster or, without a
-    /// cluster, 1.37]
+    /// The version of the target API server, 1.30 to 1.37, such as 1.33 or 1.36.4. Expressions are checked as in this
+    /// version: a function or macro that it lacks is an error. Its schemas are used if no cluster is read. With a range,
+    /// such as 1.33-1.37, objects are checked for each version of the range [default: the version of the cluster or,
+    /// without a cluster, 1.37]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<VersionRange>,
     /// The output format: text with marked lines, `concise` with one line for each finding, stable `json`, `github`
@@ -383,7 +383,7 @@ pub struct CheckArgs {
     /// Print only a table of the estimated costs of each policy's expressions, with their share of the API server's limits
     #[arg(long, conflicts_with = "statistics")]
     pub costs: bool,
-    /// Check again whenever a file changes, until interrupted; for files and the formats text and `concise`
+    /// Check again whenever a file changes, until interrupted. Requires files as input, and the format text or `concise`
     #[arg(short, long, conflicts_with_all = ["fix", "diff", "write_baseline", "live"])]
     pub watch: bool,
     /// Also exit 1 if there are notes about parts that could not be checked
@@ -493,7 +493,7 @@ pub enum TestCommand {
 /// The arguments of `test convert`.
 #[derive(Debug, clap::Args)]
 pub struct ConvertArgs {
-    /// The suite: a file, or a directory for kat
+    /// The suite: a directory for kat, a file for the other tools
     #[arg(value_name = "SUITE")]
     pub suite: PathBuf,
     /// A file or directory with CustomResourceDefinitions (repeatable)

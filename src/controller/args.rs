@@ -20,7 +20,7 @@ use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
 use crate::status::lease;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
 
-/// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable
+/// Checks every ValidatingAdmissionPolicy of a cluster and writes the result to its status
 ///
 /// If a flag with one value is repeated, the last one wins.
 #[derive(Debug, Parser)]
@@ -207,7 +207,7 @@ pub struct RunArguments {
           value_name = "DURATION")]
     pub lease_duration: Duration,
 
-    /// How long the leader tries to renew the Lease before it releases it and exits
+    /// How long the leader tries to renew the Lease before it exits
     #[arg(long, env = "VAP_RENEW_DEADLINE", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub renew_deadline: Duration,

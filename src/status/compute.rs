@@ -510,13 +510,13 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
         }
         Consequence::Denied => "with failurePolicy Fail, a request that reaches it is denied",
         Consequence::LetThrough if effect.subject.is_webhooks() => {
-            "with failurePolicy Ignore, the webhook is not called for a request that reaches it"
+            "with failurePolicy Ignore, the webhook is not called for requests that reach the expression"
         }
         Consequence::LetThrough if effect.is_mutating() => {
-            "with failurePolicy Ignore, the policy does not change a request that reaches it"
+            "with failurePolicy Ignore, the policy does not change requests that reach the expression"
         }
         Consequence::LetThrough => {
-            "with failurePolicy Ignore, the policy does not check a request that reaches it"
+            "with failurePolicy Ignore, the policy does not check requests that reach the expression"
         }
         Consequence::NoAnnotation => {
             "with failurePolicy Ignore, requests that reach it get no audit annotation"

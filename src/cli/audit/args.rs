@@ -25,7 +25,7 @@ that reads it. For a mutating policy, the output shows its changes. Webhooks are
 
 Exit status:
   0  no policy denies an object (or --exit-zero)
-  1  a policy denies an object, or would change it, or its evaluation fails
+  1  a policy denies an object or would change it, or an evaluation fails
   2  usage error, part of the input or of the cluster could not be read, or there are no
      objects or policies to evaluate";
 
@@ -50,7 +50,7 @@ pub struct AuditArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// The use of a cluster.
+    /// The flag that selects whether a cluster is used.
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Audit with the policies of the cluster whose labels match the selector
@@ -59,7 +59,7 @@ pub struct AuditArgs {
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The pages of lists.
+    /// The page size of list requests.
     #[command(flatten)]
     pub pages: PageArgs,
     /// The output format: a summary as text, one document as stable `json`, JSON lines as `jsonl` with one object per

@@ -50,13 +50,13 @@ pub struct DiffArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// The use of a cluster.
+    /// The flag that selects whether a cluster is used.
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// A file or directory with CustomResourceDefinitions (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The pages of lists.
+    /// The page size of list requests.
     #[command(flatten)]
     pub pages: PageArgs,
     /// The output format.

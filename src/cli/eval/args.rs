@@ -26,7 +26,7 @@ are not called.
 
 Exit status:
   0  no policy denies the request, or each --expression has a value
-  1  a policy denies it, or the evaluation of an --expression failed
+  1  a policy denies the request, or the evaluation of an --expression failed
   2  usage error, part of the input could not be read, or a policy or expression could not be
      evaluated";
 
@@ -72,7 +72,7 @@ pub struct EvalArgs {
     /// The user of the request.
     #[command(flatten)]
     pub user: UserArgs,
-    /// The use of a cluster.
+    /// The flag that selects whether a cluster is used.
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Evaluate the policies of the cluster whose labels match the selector
@@ -95,7 +95,7 @@ pub struct EvalArgs {
     pub connection: Connection,
 }
 
-/// The argument for the use of a cluster.
+/// The flag that selects whether a cluster is used.
 #[derive(Debug, clap::Args)]
 pub struct ClusterArgs {
     /// Use a cluster (by default, the cluster of the kubeconfig's current context); implied by the flags that select a
@@ -104,7 +104,7 @@ pub struct ClusterArgs {
     pub live: bool,
 }
 
-/// The argument for the pages of lists.
+/// The page size of list requests.
 #[derive(Debug, clap::Args)]
 pub struct PageArgs {
     /// The number of objects per page of a list
@@ -112,7 +112,7 @@ pub struct PageArgs {
     pub chunk_size: u32,
 }
 
-/// The argument for the output format of commands that have no other format.
+/// The output format of commands that support only text and JSON.
 #[derive(Debug, clap::Args)]
 pub struct OutputArgs {
     /// The output format: `text`, or `json` in a stable schema
@@ -136,7 +136,7 @@ pub enum OutputFormat {
     Json,
 }
 
-/// The arguments for the version of the API server.
+/// The flag for the version of the API server.
 #[derive(Debug, clap::Args)]
 pub struct VersionArgs {
     /// The version of the API server that evaluates the requests, 1.30 to 1.37, such as 1.33 or 1.36.4

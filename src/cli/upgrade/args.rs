@@ -32,7 +32,7 @@ probes, and for the objects of -f or of the cluster. Each version uses its own s
 Exit status:
   0  no change, or only TAKEN, AUDIT and TEXT; undecided policies do not count without
      --strict
-  1  a change of another class, or the new version does not serve a resource of a rule
+  1  a change of any other class, or the new version does not serve a resource of a rule
   2  usage error, part of the input or of the cluster could not be read, no policy was
      evaluated for a request, or, with --strict, a policy is undecided and nothing
      changes";
@@ -58,7 +58,7 @@ pub struct UpgradeArgs {
     /// The user of the requests.
     #[command(flatten)]
     pub user: UserArgs,
-    /// The use of a cluster.
+    /// The flag that selects whether a cluster is used.
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Check the policies of the cluster whose labels match the selector
@@ -71,16 +71,16 @@ pub struct UpgradeArgs {
     /// are allowed in its files only
     #[arg(long = "static", value_name = "DIR")]
     pub static_dir: Option<PathBuf>,
-    /// The pages of lists.
+    /// The page size of list requests.
     #[command(flatten)]
     pub pages: PageArgs,
-    /// Also show changes of messages, in the class TEXT
+    /// Also show changed messages (class TEXT)
     #[arg(long)]
     pub text: bool,
     /// Show generated requests as YAML and the sources of changes, and list all policies
     #[arg(short, long)]
     pub verbose: bool,
-    /// Write the generated requests of the changes to FILE, as probes that pass only in the old version
+    /// Save a generated request for each change in FILE, as probes that pass only in the old version
     #[arg(long, value_name = "FILE")]
     pub write_probes: Option<PathBuf>,
     /// Exit 2 if a policy is undecided and no change was found

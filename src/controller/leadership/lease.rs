@@ -33,7 +33,7 @@ const MAX_LOOK: Duration = Duration::from_millis(500);
 pub struct Timing {
     /// How long other instances wait after a renewal before they take over.
     pub lease_duration: Duration,
-    /// How long the leader tries to renew the Lease before it releases it.
+    /// How long the leader tries to renew the Lease before it stops leading.
     pub renew_deadline: Duration,
     /// The time between two attempts to renew the Lease.
     pub retry_period: Duration,

@@ -208,13 +208,13 @@ async fn ask(
         Err(error) if error.reason() == ErrorReason::Forbidden => {
             Err(Unavailable::lasting(format!(
                 "the permissions of `authorizer` cannot be checked ({error}): grant create on \
-                 subjectaccessreviews.authorization.k8s.io by the optional ClusterRole \
+                 subjectaccessreviews.authorization.k8s.io with the optional ClusterRole \
                  vap-status-controller-subject-access-reviews, or set the responses in the case \
                  (authorizer: Inline)"
             )))
         }
         Err(error) => Err(Unavailable::passing(format!(
-            "the API server did not answer a permission check of the variable `authorizer`: {error}"
+            "the API server did not respond to a permission check of the variable `authorizer`: {error}"
         ))),
     }
 }
@@ -222,8 +222,8 @@ async fn ask(
 /// Returns the reason for pending cases whose checks exceed the rate limit.
 fn limited() -> Unavailable {
     Unavailable::passing(format!(
-        "too many checks of `authorizer`: the probes of a policy can send at most {BURST_OF_POLICY} per minute; the \
-         other checks are sent later, or set the responses in the cases (authorizer: Inline)"
+        "too many checks of `authorizer`: the probes of a policy can send at most {BURST_OF_POLICY} per minute, and \
+         the other checks are sent later; to avoid the delay, set the responses in the cases (authorizer: Inline)"
     ))
 }
 

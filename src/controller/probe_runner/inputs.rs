@@ -121,7 +121,7 @@ async fn read(
         unpacked_bytes = unpacked_bytes.saturating_add(object.unpacked_bytes);
         if n_bytes > memory::MAX_PARAMS_OF_POLICY {
             return Err(Unavailable::lasting(format!(
-                "the params are larger than the limit of {} MiB in total; give the probe its own params (params: \
+                "the total size of the params exceeds the limit of {} MiB; give the probe its own params (params: \
                  Inline)",
                 memory::MAX_PARAMS_OF_POLICY >> 20
             )));

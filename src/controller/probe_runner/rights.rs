@@ -140,8 +140,9 @@ pub(super) fn params_denial(
     let mut referring = bindings.iter().filter(|it| it.spec.param_ref.is_some());
     let closed = referring.find(|binding| !allows_inputs(&binding.metadata))?;
     Some(format!(
-        "the binding {} does not allow probes to use its params; give the probe `params: Inline` with `inlineParams`, \
-         or annotate the binding with {PROBE_INPUTS}={ALLOWED}, which lets authors of probes learn the params",
+        "the binding `{}` does not allow probes to use its params; give the probe `params: Inline` with \
+         `inlineParams`, or annotate the binding with {PROBE_INPUTS}={ALLOWED}, which lets authors of probes \
+         learn the params",
         closed.metadata.name.as_deref().unwrap_or_default()
     ))
 }
@@ -157,8 +158,9 @@ fn namespaces_refusal(
         .find(|binding| !allows_inputs(&binding.metadata));
     match (probe.bindings, closed) {
         (BindingSource::FromCluster, Some(binding)) => Some(format!(
-            "the binding {} does not allow probes to use namespaces of the cluster; {action}, or annotate the binding \
-             with {PROBE_INPUTS}={ALLOWED}, which lets authors of probes learn the labels and annotations of namespaces",
+            "the binding `{}` does not allow probes to use namespaces of the cluster; {action}, or annotate the \
+             binding with {PROBE_INPUTS}={ALLOWED}, which lets authors of probes learn the labels and annotations of \
+             namespaces",
             binding.metadata.name.as_deref().unwrap_or_default()
         )),
         (BindingSource::FromCluster, None) if !bindings.is_empty() => None,
@@ -230,7 +232,7 @@ mod tests {
             (
                 json!({}),
                 vec![&open, &closed],
-                Some("the binding closed does not allow"),
+                Some("the binding `closed` does not allow"),
             ),
             (
                 json!({"bindings": "Implied"}),
@@ -280,7 +282,7 @@ mod tests {
         assert!(
             rejection(json!({}), &both)
                 .unwrap()
-                .contains("the binding closed")
+                .contains("the binding `closed`")
         );
         assert!(rejection(json!({"bindings": "Implied"}), &[Arc::clone(&open)]).is_some());
         assert!(rejection(json!({"bindings": "Inline"}), &[open]).is_some());

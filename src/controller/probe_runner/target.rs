@@ -235,7 +235,7 @@ pub(super) async fn definitions(
         n_bytes = n_bytes.saturating_add(text.len());
         if n_bytes > memory::MAX_DEFINITIONS_OF_POLICY {
             return Err(Unavailable::lasting(format!(
-                "the CustomResourceDefinitions of the objects of its probes are larger than the limit of {} in total",
+                "the total size of the CustomResourceDefinitions of the objects in its probes exceeds the limit of {}",
                 mebibytes(memory::MAX_DEFINITIONS_OF_POLICY)
             )));
         }

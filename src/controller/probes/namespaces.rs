@@ -296,7 +296,7 @@ impl Given {
                 n_bytes = n_bytes.saturating_add(namespace.text.len());
                 if n_bytes > memory::MAX_NAMESPACES_OF_POLICY {
                     fetched = Err(Unavailable::lasting(format!(
-                        "the namespaces of the probes are larger than the limit of {} in total: give the case a \
+                        "the total size of the namespaces of the probes exceeds the limit of {}: give the case a \
                          namespaceObject",
                         mebibytes(memory::MAX_NAMESPACES_OF_POLICY)
                     )));

@@ -404,7 +404,7 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     );
     let is_news = context.readiness.refused(source, text.clone());
     if context.readiness.rejection(source).is_none() {
-        tracing::debug!("{text}; retrying, since an API server that starts rejects all requests");
+        tracing::debug!("{text}; retrying, since a starting API server rejects all requests");
         return;
     }
     context.log_throttle.watch_forbidden(source, &text);

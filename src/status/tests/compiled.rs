@@ -30,8 +30,8 @@ fn compiled_false_has_field_and_consequence() {
         &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
-        "an expression does not compile; with failurePolicy Ignore, the policy does not check a request that reaches it: \
-         spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
+        "an expression does not compile; with failurePolicy Ignore, the policy does not check requests that reach the \
+         expression: spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
 }
 

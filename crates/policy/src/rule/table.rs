@@ -78,7 +78,7 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
         ),
-        "Test for null first: `object != null && ...` denies these requests, `object == null || ...` allows them. In a negated expression, `!(object != null && ...)` also allows them. If you remove the operation from the rule, the policy allows it. If the rules only match DELETE, use `oldObject`: `object` is always null. The output of `-o json` contains a request for which the expression fails.";
+        "Test for null first: `object != null && ...` denies these requests, `object == null || ...` allows them. In a negated expression, `!(object != null && ...)` also allows them. If you remove the operation from the rule, the policy allows all requests with this operation. If the rules only match DELETE, use `oldObject`: `object` is always null. The output of `-o json` contains a request for which the expression fails.";
     AbsentParams "absent-params":
         "`params` is read, but a binding provides none",
         words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
@@ -184,7 +184,7 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [\"\"]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [serviceaccounts/token]",
         ),
-        "Remove the resource from the rule, and restrict write access with RBAC. Policies, their bindings, and reviews of authentication and authorization are exempt from all policies.";
+        "Remove the resource from the rule, and restrict write access with RBAC. Policies, their bindings, TokenReviews, SubjectAccessReviews and similar reviews are exempt from all policies.";
     FailingCall "failing-call":
         "a call fails whenever it is evaluated",
         expression(
@@ -294,7 +294,7 @@ rules! {
     InvalidProbe "invalid-probe":
         "the API server rejects the PolicyProbe",
         words("A case of a PolicyProbe expects a decision other than Allow and Deny."),
-        "Change the field that the message names. The other cases of the probe are run.";
+        "Change the field that the message names. `kubectl vap test` still runs the other cases of the probe.";
     InvalidSuppression "invalid-suppression":
         "a suppression comment is invalid",
         spec(
@@ -322,9 +322,9 @@ rules! {
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
         "Split the expression into variables or validations.";
     Lockout "lockout":
-        "the policy denies requests that the cluster itself needs, all requests, or the request that installs the CRD of its own params",
+        "the policy denies all requests, requests that the cluster itself needs, or the request that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and requires a label that leases and nodes do not have."),
-        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy. A validation that is false for every request that the rules match denies all of them: compare it with the resources and operations of the rules. So do two validations of which no request passes both.";
+        "Name the intended resources instead of `*`, or exclude the components of the cluster with a matchCondition such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`. A namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease also helps, but does not exclude cluster-scoped objects such as nodes. The policy allows excluded requests. The check evaluates requests of kubelets, the scheduler and the controllers against the expressions of the policy. A validation that is false for every request that the rules match denies all of them: compare it with the resources and operations of the rules. Two validations also deny every request if no request passes both.";
     NegatedExistsOne "negated-exists-one":
         "the negation of `exists_one()` is also true if several elements match",
         expression(
@@ -520,7 +520,7 @@ rules! {
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmisionPolicy\nmetadata: {name: p}\nspec: {}",
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}",
         ),
-        "Write ValidatingAdmissionPolicy or ValidatingAdmissionPolicyBinding.";
+        "Correct the kind, such as ValidatingAdmissionPolicy or ValidatingAdmissionPolicyBinding.";
     UnknownParamKind "unknown-param-kind":
         "the CRD of the paramKind is not in the input; add it with --crds",
         spec(

@@ -54,7 +54,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "optional-values",
         since: Since::CelGo(CelGo::V0_29),
-        summary: "A macro such as `optMap` on `optional.of(quantity('1'))` has the value. Before, it failed. A nested optional remains an optional.",
+        summary: "A macro such as `optMap` works on `optional.of(quantity('1'))`. Before, the evaluation failed. A nested optional remains an optional.",
         source: "cel-go 0.29 interpreter/attributes.go, applyQualifiers",
         affects: Some(|checked, id| {
             let names = ["of", "ofNonZeroValue"];

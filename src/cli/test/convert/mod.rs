@@ -38,7 +38,7 @@ use source::Source;
 /// Options of a conversion.
 #[derive(Clone, Debug, Default)]
 pub struct ConvertOptions {
-    /// The suite: a file, or a directory for kat.
+    /// The suite: a directory for kat, a file for the other tools.
     pub suite: PathBuf,
     /// The version of the API server. `None` for the default version.
     pub version: Option<KubernetesVersion>,

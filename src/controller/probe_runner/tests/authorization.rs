@@ -94,7 +94,7 @@ async fn failed_review_leaves_case_pending() {
     reconciled(&context, &log, 1).await;
     let difference = last_difference(&log);
     assert!(
-        difference.contains("did not answer a permission check of the variable `authorizer`"),
+        difference.contains("did not respond to a permission check of the variable `authorizer`"),
         "{difference}"
     );
     // The check is sent again after a backoff.

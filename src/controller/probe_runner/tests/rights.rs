@@ -159,7 +159,7 @@ async fn probe_without_allowing_binding_reads_no_params() {
         ),
         (
             json!({}),
-            "the binding b does not allow probes to use its params",
+            "the binding `b` does not allow probes to use its params",
         ),
     ];
     for (fields, reason) in table {

@@ -214,10 +214,7 @@ async fn definitions_are_limited_in_total() {
     let (context, _) = with_definition(Some(text(half + 1)));
     let (error, is_transient) = failed(target::definitions(&context, names(&["a", "b"])).await);
     assert!(!is_transient);
-    assert!(
-        error.ends_with("are larger than the limit of 4 MiB in total"),
-        "{error}"
-    );
+    assert!(error.ends_with("exceeds the limit of 4 MiB"), "{error}");
 
     let rejected = Unavailable::lasting("no");
     let error = failed(target::definitions(&context, Err(rejected)).await);

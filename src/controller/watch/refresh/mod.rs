@@ -334,8 +334,8 @@ impl Refresher {
             let resources = unknown.iter().cloned().collect::<Vec<_>>().join(", ");
             tracing::warn!(
                 resources,
-                "the API server serves resources for admission that vap-status-controller does not know: their objects \
-                 are not checked; upgrade vap-status-controller"
+                "the API server serves admission resources that this version does not support; their objects are not \
+                 checked; upgrade vap-status-controller"
             );
         }
         self.unknown_kinds = unknown;
