@@ -265,7 +265,7 @@ fn map_literal_keys_compare_as_in_upstream() {
 }
 
 #[test]
-fn type_variable_resolves_as_type_name() {
+fn variable_whose_value_is_a_type_resolves_as_type_name() {
     // Upstream resolves a variable whose value is a type as a type name.
     check_plan_error("[int].map(t, t)", "reference to undefined type: t");
     check("type(o.l) == list", "true", 4);

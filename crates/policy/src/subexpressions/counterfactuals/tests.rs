@@ -242,7 +242,7 @@ fn counterfactuals_of_nested_macros_show_deciding_elements() {
 }
 
 #[test]
-fn counterfactuals_list_affected_terms_with_still() {
+fn counterfactuals_add_terms_that_must_stay_true_after_still() {
     let table: [(&str, &[&str]); 14] = [
         // If only `a` is removed, the first term becomes false. If `b` is removed too, the term stays true.
         (
