@@ -289,7 +289,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn read_kubeconfig_stops_at_size_limit_of_device() {
+    fn kubeconfig_without_end_is_read_up_to_size_limit() {
         let error = read_kubeconfig(Path::new("/dev/zero"))
             .unwrap_err()
             .to_string();

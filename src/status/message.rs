@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn message_count_uses_plural_except_for_one() {
+    fn counts_in_messages_use_plural_except_for_one() {
         assert_eq!(count(0, "kind"), "0 kinds");
         assert_eq!(count(1, "kind"), "1 kind");
         assert_eq!(count(2, "kind"), "2 kinds");

@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_not_established_has_problem() {
+    fn crd_that_is_not_established_has_problem() {
         let read = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com"},
             "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},

@@ -138,7 +138,7 @@ fn join_truncates_message_and_keeps_note() {
 }
 
 #[test]
-fn note_of_retained_condition_has_its_cause() {
+fn note_of_retained_condition_states_its_cause() {
     use super::super::staleness::note;
     use super::super::verdict::Verdict;
     let verdict = |status| Verdict::new(status, Reason::Pending, "");

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn type_checked_unavailable_schema_is_unknown() {
+fn type_checked_is_unknown_if_schema_is_unavailable() {
     let facts = Facts::sound().with(timed_out);
     check(
         &facts,
@@ -86,7 +86,7 @@ fn ready_is_true_if_schema_is_permanently_unavailable() {
 }
 
 #[test]
-fn type_checked_partial_result_is_used_without_earlier_verdict() {
+fn partial_type_check_is_used_if_there_is_no_earlier_verdict() {
     let partly = || {
         Facts::sound().with(|facts| {
             timed_out(facts);
@@ -121,7 +121,7 @@ fn type_checked_partial_result_is_used_without_earlier_verdict() {
 }
 
 #[test]
-fn type_checked_reports_coverage() {
+fn message_of_type_checked_has_numbers_of_kinds() {
     let table: [(usize, usize, usize, &str, &str); 6] = [
         // Numbers of warnings, checked kinds and unchecked kinds; expected verdict; expected message.
         (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
@@ -266,7 +266,7 @@ fn type_checked_does_not_count_kinds_beyond_limit() {
 }
 
 #[test]
-fn type_checked_warning_does_not_claim_failure() {
+fn message_about_type_warning_does_not_claim_failure() {
     let first = "spec.validations[0].expression";
     let warned = with_severity(Severity::Warning, first, "undefined field 'x'");
     let facts = Facts::sound().with(|facts| facts.types.findings = vec![warned.clone()]);
