@@ -467,7 +467,7 @@ fn long_source_excerpt_is_shown_around_caret() {
 }
 
 #[test]
-fn state_depends_on_ready_and_its_generation() {
+fn state_of_policy_depends_on_ready_and_its_generation() {
     let states: Vec<_> = all().policies.iter().map(|policy| policy.state).collect();
     assert_eq!(
         states,

@@ -183,7 +183,7 @@ fn mistake_gives_only_one_finding() {
 }
 
 #[test]
-fn mistake_of_several_values_gives_only_one_finding() {
+fn mistake_with_several_effects_gives_only_one_finding() {
     check("one_cause", Profile::Truthful, Exit::Findings);
 }
 
@@ -195,7 +195,7 @@ fn broken_documents_do_not_affect_others() {
 /// Each marker must be below the mistake: below the selection of `replica`, or below the first letter of a misspelled
 /// name.
 #[test]
-fn markers_are_at_the_mistake() {
+fn markers_are_below_the_mistake() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);
     let mut n_marks = 0;
     for found in report
@@ -285,7 +285,7 @@ fn github_and_sarif_output_have_all_findings() {
 
 /// A fix in SARIF has a byte range, and a range of lines and columns. Both must result in the file that `--fix` writes.
 #[test]
-fn sarif_fixes_equal_fix_flag() {
+fn sarif_fixes_have_the_result_of_the_fix_flag() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");
     let policy = "\
 apiVersion: admissionregistration.k8s.io/v1

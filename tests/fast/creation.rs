@@ -341,7 +341,7 @@ fn unserved_versions_are_reported() {
 
 /// Source: observed with an API server 1.36.3. It rejects the first schema and accepts the other three.
 #[test]
-fn unknown_keys_below_items_are_dropped() {
+fn unknown_keys_in_schemas_of_items_and_map_values_are_only_warnings() {
     let of = |schema: serde_json::Value| {
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

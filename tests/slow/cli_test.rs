@@ -234,7 +234,7 @@ fn vacuous_cases_fail() {
 
 /// Policies are evaluated for the sample object in the version that the policy matches, with the API server's defaults.
 #[test]
-fn samples_are_completed_and_converted() {
+fn sample_objects_get_defaults_and_are_converted() {
     let report = report(&["tests/cli_test/defaults.yaml"]);
     compare("defaults.txt", &test::render::text(&report, PLAIN, true));
     let summary = report.summary;

@@ -72,7 +72,7 @@ fn run(words: &[String]) -> crate::cli_commands::Ran {
 }
 
 #[test]
-fn each_class_has_a_case() {
+fn each_class_of_change_has_a_case() {
     compare_output(&FILES, "output.txt");
 }
 
@@ -244,7 +244,7 @@ fn objects_in_standard_input_are_compared() {
 /// The generator finds no value with four parts, so the comparison is undecided without an object that has such a
 /// value.
 #[test]
-fn objects_reach_nodes_that_generated_requests_miss() {
+fn given_objects_reach_expressions_that_generated_requests_miss() {
     let policy = r#"apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: parts}
@@ -310,7 +310,7 @@ fn strict_counts_undecided_policies() {
 
 /// A generated update has null in the old object and an empty list in the new one.
 #[test]
-fn null_and_empty_lists_are_compared() {
+fn null_list_is_compared_with_empty_list() {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",

@@ -63,12 +63,12 @@ fn check(files: &[(&str, &str)], parts: &[&str]) {
 }
 
 #[test]
-fn static_manifests_complete_set_has_no_findings() {
+fn complete_set_of_static_manifests_has_no_findings() {
     check(&[("a.yaml", POLICY), ("b.yaml", BINDING)], &[]);
 }
 
 #[test]
-fn static_manifests_invalid_sets_are_reported() {
+fn invalid_sets_of_static_manifests_are_reported() {
     let plain = POLICY.replace("a.static.k8s.io", "a");
     check(&[("a.yaml", &plain)], &["end in `.static.k8s.io`"]);
     check(
