@@ -259,7 +259,7 @@ async fn connection_faults_break_or_delay_responses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxy_unreadable_objects_are_reported() {
+async fn unreadable_objects_of_proxy_are_reported() {
     let setup = setup().await;
     setup.always(Fault::Unreadable);
     let through = setup.text(&setup.through).await.unwrap();

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn proxy_of_environment_equals_proxy_in_go() {
+    fn proxy_from_environment_is_chosen_as_in_go() {
         let proxy = ("HTTPS_PROXY", "http://proxy:3128");
         let used = Some("http://proxy:3128/");
         check_proxy("https://api.example.com:6443", &[proxy], used);

@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_accepts_values_with_unit_in_range() {
+    fn durations_must_have_a_unit_and_be_in_range() {
         for (text, millis) in [("500ms", 500), ("10s", 10_000), ("2m", 120_000)] {
             assert_eq!(duration::parse(text), Ok(Duration::from_millis(millis)));
         }

@@ -369,7 +369,7 @@ async fn probe_waits_for_server_and_readiness() {
 }
 
 #[test]
-fn probe_accepts_urls_without_tls_only() {
+fn probe_accepts_only_urls_without_tls() {
     for (url, problem) in [
         ("https://a/readyz", "the scheme must be http"),
         ("a:8080/readyz", "not a URL"),

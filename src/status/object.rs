@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn status_object_null_fields_are_read_as_absent() {
+    fn null_fields_of_status_object_are_absent() {
         for value in [
             json!({}),
             json!({"metadata": null, "status": null}),

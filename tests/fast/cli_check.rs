@@ -109,7 +109,7 @@ fn repeated_causes_have_one_finding() {
 }
 
 #[test]
-fn check_structure_errors_have_locations() {
+fn structure_errors_have_locations() {
     check("structure", Profile::Truthful, Exit::Findings);
 }
 
@@ -124,7 +124,7 @@ fn exempt_resources_are_reported() {
 }
 
 #[test]
-fn check_costs_near_limit_are_reported() {
+fn costs_near_limit_are_reported() {
     check("costs", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/costs.yaml", Profile::Truthful);
     let costs: Vec<_> = report.policies.iter().map(|policy| &policy.costs).collect();
@@ -250,7 +250,7 @@ fn samples_have_expected_findings() {
 }
 
 #[test]
-fn check_json_output_is_as_expected() {
+fn json_output_is_as_expected() {
     let report = report("tests/cli_check/bindings.yaml", Profile::Truthful);
     let mut json = serde_json::to_string_pretty(&report).unwrap();
     json.push('\n');

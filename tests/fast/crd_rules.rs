@@ -75,7 +75,7 @@ fn rules(rules: &[&str]) -> Value {
 }
 
 #[test]
-fn uncompilable_rule_is_rejected() {
+fn rule_that_does_not_compile_is_rejected() {
     let schema = |rule: Value| json!({"type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [rule]});
     let rule = ".x-kubernetes-validations[0].rule";
     refused(

@@ -370,7 +370,7 @@ fn unknown_keys_in_schemas_of_items_and_map_values_are_only_warnings() {
 }
 
 #[test]
-fn yaml_merge_key_duplicates_are_reported() {
+fn duplicates_of_merged_yaml_keys_are_reported() {
     let policy = |spec: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \

@@ -261,7 +261,7 @@ fn case_that_requires_conversion_of_event_is_pending() {
 
 /// The API server's defaults are set in objects of subresources, and in the options of requests.
 #[test]
-fn subresources_and_options_are_completed() {
+fn objects_of_subresources_and_options_get_defaults() {
     let report = report(&["tests/cli_test/subresources.yaml"]);
     let text = test::render::text(&report, PLAIN, false);
     let summary = report.summary;

@@ -100,7 +100,7 @@ fn compare_output(commands: &[(&str, &str, i32)], file: &str) {
 }
 
 #[test]
-fn json_has_the_class_and_is_valid() {
+fn json_output_is_valid_and_has_the_class_of_each_change() {
     let schema = report_schema::upgrade_schema();
     for (name, arguments, _) in FILES {
         let report = run(&command(name, &format!("{arguments} -o json"))).json();
@@ -156,7 +156,7 @@ fn written_probes_pass_only_in_the_old_version() {
 
 /// A policy with the fix of `check --fix` does not change.
 #[test]
-fn fixed_policy_does_not_change() {
+fn fixed_policy_has_no_changes() {
     let text = std::fs::read_to_string("tests/cli_upgrade/denies.yaml").unwrap();
     let folder = directory("upgrade-fix", &[("p.yaml", &text)]);
     let path = folder.join("p.yaml");
@@ -277,7 +277,7 @@ spec:
 }
 
 #[test]
-fn versions_are_checked() {
+fn invalid_pairs_of_versions_are_usage_errors() {
     let message = |arguments: &str| {
         let ran = run(&command("denies", arguments));
         assert_eq!(ran.status, 2, "{}", ran.out);
@@ -301,7 +301,7 @@ fn versions_are_checked() {
 }
 
 #[test]
-fn strict_counts_undecided_policies() {
+fn strict_flag_fails_for_undecided_policies() {
     let words = command("undecided", "--from 1.36 --strict");
     assert_eq!(run(&words).status, 2);
     let words = command("unchanged", "--from 1.36 --strict");

@@ -401,7 +401,7 @@ fn diagnostics_depend_on_other_files() {
 }
 
 #[test]
-fn each_feature_has_a_result() {
+fn each_lsp_feature_has_a_result() {
     let directory = workspace("features", &[("b.yaml", BINDING)]);
     let mut client = Client::start(&directory);
     let policy = uri(&directory.join("p.yaml"));

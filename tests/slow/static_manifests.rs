@@ -112,7 +112,7 @@ fn invalid_sets_of_static_manifests_are_reported() {
 
 /// Static policies also apply to policies, which are exempt from other policies.
 #[test]
-fn static_policies_deny_policies() {
+fn static_policies_can_deny_policies() {
     let policy = POLICY
         .replace("[apps]", "[admissionregistration.k8s.io]")
         .replace("[deployments]", "[validatingadmissionpolicies]");

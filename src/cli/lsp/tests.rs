@@ -391,7 +391,7 @@ fn code_actions_offer_fixes_suggestions_and_allow_comments() {
 }
 
 #[test]
-fn code_action_parameters_decode_kinds() {
+fn kinds_of_code_actions_are_decoded_from_parameters() {
     let range = json!({"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}});
     let params = json!({"textDocument": {"uri": "x"}, "range": range, "context": {"diagnostics": [], "only": ["quickfix", "x.y"]}});
     assert!(serde_json::from_value::<CodeActionParams>(params).is_ok());

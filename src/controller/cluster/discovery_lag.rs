@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn crd_not_established_is_not_pinned() {
+    fn crd_that_is_not_established_is_not_pinned() {
         let mut widget = crd("example.com", "Widget", &["v1"]);
         widget.is_established = false;
         let now = Instant::now();

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_evicts_least_recently_used() {
+    fn cache_evicts_least_recently_used_policy() {
         let admissions = AdmissionCache::default();
         let n_bytes = compiled_bytes(named("p", 5).n_bytes);
         admissions.lock().max_bytes = 3 * n_bytes + n_bytes / 2;

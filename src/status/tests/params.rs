@@ -307,7 +307,7 @@ fn probes_passed_is_retained_only_during_transient_failures() {
 }
 
 #[test]
-fn probes_passed_shows_unreadable_probe() {
+fn message_of_probes_passed_shows_unreadable_probe() {
     let probes = ProbesState::Known(vec![ProbeFacts {
         name: "p".into(),
         problem: Some("its spec cannot be read".into()),

@@ -117,7 +117,7 @@ fn note_is_added_to_retained_condition_once() {
 }
 
 #[test]
-fn join_truncates_message_and_keeps_note() {
+fn joined_message_is_truncated_but_keeps_note() {
     let facts = Facts::sound().with(|facts| {
         match_undiscovered(facts);
         facts.matches.unserved = (0..4)

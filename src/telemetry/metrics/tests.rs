@@ -162,7 +162,7 @@ fn policy_series_have_kind_as_label() {
 }
 
 #[test]
-fn forget_source_removes_series() {
+fn series_of_forgotten_source_are_removed() {
     let metrics = Metrics::new();
     let source = Source::MutatingPolicies;
     metrics.synced(source);

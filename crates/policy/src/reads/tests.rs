@@ -41,7 +41,7 @@ fn check(expression: &str, expected: &[&str]) {
 }
 
 #[test]
-fn read_attributes_are_listed_in_source_order() {
+fn attribute_reads_are_listed_in_source_order() {
     for (expression, expected) in [
         // Selections.
         ("object.spec.a == 1", &["object.spec.a"][..]),
@@ -99,7 +99,7 @@ fn read_attributes_are_listed_in_source_order() {
 }
 
 #[test]
-fn names_of_read_variables_are_listed() {
+fn names_of_variables_that_are_read_are_listed() {
     for (expression, names, may_read_all) in [
         ("object.a == variables.b", &["b"][..], false),
         (

@@ -198,7 +198,7 @@ async fn changed_version_queues_all_policies_and_lowest_version_applies() {
 
 /// The snapshot must contain the version of an API server that is too new, because new features may explain errors.
 #[tokio::test(start_paused = true)]
-async fn version_that_is_too_new_is_retained() {
+async fn server_version_that_is_too_new_is_kept() {
     let cluster = cluster();
     cluster.served.lock().unwrap().minor = "99";
     cluster.signal(listed(Crds::new()));
@@ -228,7 +228,7 @@ async fn crd_queues_policies_when_fully_published() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_crd_is_accepted_after_limit() {
+async fn missing_resource_of_crd_is_accepted_after_time_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;

@@ -125,7 +125,7 @@ fn list_source_creates_elements_on_access() {
 }
 
 #[test]
-fn own_size_of_concatenation_includes_new_right_end() {
+fn own_size_of_concatenation_excludes_shared_operands() {
     let left = list(0..100);
     let right = list(100..200);
     let shared = left.clone().join(&right);

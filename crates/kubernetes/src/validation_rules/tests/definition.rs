@@ -449,7 +449,7 @@ fn reason_of_violated_rule_determines_error() {
 }
 
 #[test]
-fn violation_field_path_is_appended() {
+fn field_path_of_rule_is_appended_to_path_of_violation() {
     let schema = json!({"type": "object", "properties": {"b": {"type": "object",
         "additionalProperties": {"type": "string"}}}});
     let check = |path: &str, expected: &str| {

@@ -368,7 +368,7 @@ fn actions_and_results_have_names() {
 }
 
 #[test]
-fn namespaced_name_of_cluster_scoped_object_is_name() {
+fn namespaced_name_of_cluster_scoped_object_has_no_namespace() {
     let object = Object::new(&json!({"metadata": {"name": "a"}}));
     assert_eq!(object.namespaced_name(), "a");
     let object =

@@ -203,7 +203,7 @@ fn kinds_without_schema_are_analyzed_once() {
 }
 
 #[test]
-fn read_fields_are_unknown_if_expression_may_read_others() {
+fn set_of_read_fields_is_unknown_if_others_may_be_read() {
     let table: [(&str, Option<&[&str]>); 12] = [
         (
             "object.metadata.name != oldObject.spec.name",

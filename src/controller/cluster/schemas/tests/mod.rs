@@ -345,7 +345,7 @@ async fn unused_documents_are_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn document_task_panic_is_reported_and_retried() {
+async fn panic_of_document_task_is_reported_and_task_is_retried() {
     let (cache, _) = cache(|_| Some(Reply::json(&apps())));
     cache.loader.panics.store(1, Ordering::Relaxed);
     let needed = BTreeSet::from([gv("apps/v1")]);
