@@ -387,12 +387,12 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_failures_without_problems_is_empty() {
+    fn sound_run_has_no_unexpected_failures() {
         check(&[STARTED], WELL, &[], &[]);
     }
 
     #[test]
-    fn unexpected_failures_report_lines_that_are_not_allowed() {
+    fn log_lines_that_are_not_allowed_are_reported() {
         check(&[STARTED, WARNED], WELL, &[], &["not allowed: {"]);
         let other = [
             AllowedFailure::warning("policies"),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_failures_report_counters_that_are_not_allowed() {
+    fn failure_counters_that_are_not_allowed_are_reported() {
         check(&[], COUNTED, &[], &["vap_sync_errors_total"]);
         let other = [
             AllowedFailure::sync("policies", "server"),
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_failures_required_and_limited_are_checked() {
+    fn required_and_limited_failures_are_checked() {
         let required = [AllowedFailure::sync("crds", "server").required()];
         check(&[], COUNTED, &required, &[]);
         check(&[], WELL, &required, &["did not occur"]);

@@ -299,7 +299,7 @@ async fn settled(client: &Client, group: &Group) -> Vec<(usize, Response)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_decide_as_the_api_server() {
+async fn probes_decide_like_the_api_server() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();

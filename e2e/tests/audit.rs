@@ -165,7 +165,7 @@ async fn start() -> Bench {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn eval_decides_as_a_dry_run() {
+async fn eval_decides_like_a_dry_run() {
     let bench = start().await;
     let exempt =
         secret("a", "team", 50).replace("annotations", "labels: {exempt: 'true'}, annotations");

@@ -288,7 +288,7 @@ async fn clear_with_running_leader_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_without_permission_reports_it() {
+async fn clear_reports_missing_permission() {
     let control_plane = ControlPlane::builder()
         .user(User::new("nobody", &["system:authenticated"]))
         .start()
@@ -315,7 +315,7 @@ async fn clear_without_permission_reports_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn excluded_policies_with_kcm_are_not_written() {
+async fn excluded_policies_are_not_written_if_kcm_runs() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .status_controller()

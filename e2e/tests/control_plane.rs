@@ -206,7 +206,7 @@ async fn kcm_writes_the_status_of_a_policy(control_plane: &ControlPlane) {
 }
 
 #[tokio::test]
-async fn servers_killed_can_be_restarted() {
+async fn killed_servers_can_be_restarted() {
     let mut control_plane = ControlPlane::start().await.unwrap();
     let (url, client) = (control_plane.url(), control_plane.client().await.unwrap());
     let first_pid = control_plane.api_server().unwrap().pid();
@@ -274,7 +274,7 @@ async fn server_start_failure_shows_log() {
 }
 
 #[tokio::test]
-async fn control_plane_after_panic_leaves_nothing() {
+async fn control_plane_is_removed_after_panic() {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let task = tokio::spawn(async move {
         let control_plane = ControlPlane::start().await.unwrap();

@@ -15,7 +15,7 @@ mod kcm;
 use parity::corpus;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn upstream_profile_equals_kcm() {
+async fn upstream_profile_has_same_results_as_kcm() {
     let folder = corpus::directory().unwrap().join("policies");
     kcm::upstream_profile_equals_kcm(&folder).await;
 }

@@ -97,7 +97,7 @@ fn is_deterministic(cause: &Cause) -> bool {
 
 /// This project reports the same errors about mutated rules as the API server does on creation.
 #[tokio::test(flavor = "multi_thread")]
-async fn mutated_rules_get_the_errors_of_the_api_server() {
+async fn mutated_rules_have_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
     let count = from_environment("VAP_DEFINITIONS", 120).unwrap();
     let control_plane = control_plane().await.unwrap();
@@ -186,7 +186,7 @@ fn with_property(property: &Value) -> Value {
 /// Some schemas contain common mistakes, and some contain no mistakes. This project and the API server report the same
 /// errors.
 #[tokio::test(flavor = "multi_thread")]
-async fn schemas_get_the_errors_of_the_api_server() {
+async fn schemas_have_the_errors_of_the_api_server() {
     let string = json!({"type": "string"});
     let schemas = [
         string.clone(),
@@ -387,7 +387,7 @@ async fn ask(
 
 /// This project and the API server accept the same custom resources. They reject the others for the same causes.
 #[tokio::test(flavor = "multi_thread")]
-async fn custom_resources_get_the_errors_of_the_api_server() {
+async fn custom_resources_have_the_errors_of_the_api_server() {
     let seed = from_environment("VAP_CUSTOM_RESOURCES_SEED", 1).unwrap();
     let count = from_environment("VAP_CUSTOM_RESOURCES", 300).unwrap();
     let control_plane = control_plane().await.unwrap();

@@ -94,7 +94,7 @@ async fn wait_for_notes(control_plane: &ControlPlane, name: &str, note: &str, ex
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn aggregated_api_down_keeps_conditions() {
+async fn conditions_are_kept_while_aggregated_api_is_down() {
     let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let group = "down.example.com";

@@ -128,7 +128,7 @@ async fn enforced(client: &Client, trial: &Trial) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_decide_as_dry_runs() {
+async fn probes_decide_like_dry_runs() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();

@@ -525,7 +525,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_decide_as_dry_runs_of_changes() {
+async fn probes_decide_like_dry_runs_of_changes() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();

@@ -307,7 +307,7 @@ fn is_met(expect: &Value, response: &Response, policy: &str) -> bool {
 
 /// For each case of each suite, the probe has the same result as the API server.
 #[tokio::test(flavor = "multi_thread")]
-async fn suites_decide_as_the_api_server() {
+async fn suites_decide_like_the_api_server() {
     let root = variable("VAP_SUITES_DIR");
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();

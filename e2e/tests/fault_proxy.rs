@@ -151,7 +151,7 @@ fn code(error: &Error) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxy_quiet_changes_nothing() {
+async fn proxy_without_faults_changes_nothing() {
     let setup = setup().await;
     assert_eq!(
         setup.text(&setup.through).await.unwrap(),
@@ -174,7 +174,7 @@ async fn proxy_quiet_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxy_error_faults_are_returned() {
+async fn proxy_returns_errors_of_faults() {
     let setup = setup().await;
     for (fault, expect) in [
         (Fault::Unauthorized, 401),
@@ -215,7 +215,7 @@ async fn proxy_error_faults_are_returned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxy_connection_faults_cut() {
+async fn connection_faults_break_or_delay_responses() {
     let setup = setup().await;
     setup.always(Fault::Cut);
     let error = setup.text(&setup.through).await.unwrap_err();
@@ -259,7 +259,7 @@ async fn proxy_connection_faults_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxy_unreadable_objects_are_reported() {
+async fn unreadable_objects_of_proxy_are_reported() {
     let setup = setup().await;
     setup.always(Fault::Unreadable);
     let through = setup.text(&setup.through).await.unwrap();
@@ -283,7 +283,7 @@ async fn proxy_unreadable_objects_are_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxy_reorder_delays_event_until_write() {
+async fn reorder_fault_delays_event_until_next_write() {
     let setup = setup().await;
     // Without a write, the event arrives after the timeout.
     setup.always_at_events(Fault::Reorder);
@@ -310,7 +310,7 @@ async fn proxy_reorder_delays_event_until_write() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn proxy_same_seed_gives_same_faults() {
+async fn same_seed_gives_same_faults() {
     let setup = setup().await;
     let mut runs = Vec::new();
     for seed in [1, 1, 2] {

@@ -248,7 +248,7 @@ fn every_command_on_hostile_files_ends_within_limits() {
 }
 
 #[test]
-fn ending_unknown_status_or_no_message_is_a_problem() {
+fn exit_with_unknown_status_or_without_message_is_a_problem() {
     assert_eq!(ending(Some(0), "", ""), None);
     assert_eq!(ending(Some(1), "a finding", ""), None);
     assert_eq!(ending(Some(2), "", "error: too large"), None);

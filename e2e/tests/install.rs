@@ -129,7 +129,7 @@ async fn manifests_are_accepted_by_the_api_server() {
 }
 
 #[tokio::test]
-async fn components_are_accepted_by_the_api_server() {
+async fn kustomize_components_are_accepted_by_the_api_server() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
     for component in ["subject-access-reviews", "flow-schema", "aggregate-to-edit"] {
         let folder = repository().join("config/components").join(component);

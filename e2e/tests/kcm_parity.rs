@@ -14,7 +14,7 @@ mod kcm;
 use parity::cases::{self, Counts};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn upstream_profile_equals_kcm() {
+async fn upstream_profile_has_same_results_as_kcm() {
     let directory = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 400,

@@ -29,7 +29,7 @@ fn all(state: &str) -> Outcomes {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubernetes_own_tests_of_type_checking_pass() {
+async fn type_checking_tests_of_kubernetes_pass() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         // All controllers of kube-controller-manager run, except for the status controller.

@@ -528,7 +528,7 @@ async fn enforced(client: &Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn findings_predict_the_api_server() {
+async fn findings_predict_results_of_the_api_server() {
     let cases = cases();
     let folder = tempfile::tempdir().unwrap();
     let mut prepared = Vec::new();

@@ -279,7 +279,7 @@ fn found_in_the_cluster(control_plane: &ControlPlane, case: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_report_the_object_of_the_api_server() {
+async fn probes_report_the_same_mutated_object_as_the_api_server() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("mutating/cases.yaml");
     let cases = documents(&path).remove(0);
     let cases = cases.as_array().unwrap();

@@ -209,7 +209,7 @@ async fn check_live_reports_forbidden_and_unavailable_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_without_controller_evaluates() {
+async fn status_without_controller_evaluates_policies() {
     let bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
@@ -280,7 +280,7 @@ async fn status_without_controller_evaluates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_equals_that_of_the_controller() {
+async fn status_of_plugin_equals_status_of_controller() {
     let control_plane = control_plane().await.unwrap();
     let bench = Bench { control_plane };
     bench.install_crd();
@@ -339,7 +339,7 @@ async fn status_equals_that_of_the_controller() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kubectl_runs_and_completes_the_plugin() {
+async fn kubectl_runs_the_plugin_and_completes_its_arguments() {
     let bench = Bench::start().await;
     bench.apply(&policy("sound", "object.spec.size <= 5"));
     let folder = plugins(bench.control_plane.directory());

@@ -149,7 +149,7 @@ async fn create_all<T>(api: &Api<DynamicObject>, objects: &[Object<T>]) -> Vec<S
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn probes_have_the_same_results_in_files() {
+async fn probes_have_the_same_results_in_cluster_and_files() {
     let control_plane = control_plane().await.unwrap();
     grant_params(&control_plane).unwrap();
     let client = control_plane.client().await.unwrap();
@@ -234,7 +234,7 @@ async fn create_targets(control_plane: &ControlPlane, client: &Client, input: &I
 /// Probes of targets have the same results in the cluster and in files. If a target changes, its probes are evaluated
 /// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn probes_of_targets_have_the_same_results_in_files() {
+async fn probes_of_targets_have_the_same_results_in_cluster_and_files() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();

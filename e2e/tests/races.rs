@@ -178,11 +178,11 @@ async fn deleted(with_kcm: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policy_deleted_after_creation_leaves_nothing() {
+async fn policy_deleted_after_creation_leaves_no_state() {
     deleted(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policy_deleted_after_creation_with_kcm_leaves_nothing() {
+async fn policy_deleted_after_creation_with_kcm_leaves_no_state() {
     deleted(true).await;
 }

@@ -27,7 +27,7 @@ const MAX_PEAK: u64 = 128 << 20;
 const MAX_RETAINED: i64 = 48 * MIB;
 
 #[test]
-fn checks_of_hostile_policies_are_bounded_in_memory() {
+fn checks_of_hostile_policies_use_bounded_memory() {
     let seed = from_environment("VAP_HOSTILE_SEED", 1).unwrap();
     let n_groups = from_environment("VAP_HOSTILE_FILES", 3 * ROUND as u64).unwrap();
     let builtin = Builtin::load(KubernetesVersion::DEFAULT).unwrap();

@@ -89,7 +89,7 @@ fn sarif_report_is_valid_by_the_official_schema() {
 
 /// The test of valid reports is useful only if an invalid report is detected.
 #[test]
-fn sarif_invalid_report_violates_schema() {
+fn invalid_sarif_report_violates_schema() {
     let schema = schema();
     let sound = sarif(&["config/samples"]);
     for (place, value) in [

@@ -21,21 +21,21 @@ fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread")]
-async fn soak_without_faults_conditions_match_the_model() {
+async fn conditions_match_the_model_without_faults() {
     let _turn = TURN.lock().await;
     let report = run(&settings(vec![Vec::new(); 5])).await.unwrap();
     println!("{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn soak_each_fault_conditions_match_the_model() {
+async fn conditions_match_the_model_under_each_fault() {
     let _turn = TURN.lock().await;
     let report = run(&settings(one_by_one(Fault::ALL))).await.unwrap();
     println!("{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn soak_without_probes_and_with_dead_api_conditions_match_the_model() {
+async fn conditions_match_the_model_without_probes_and_with_dead_api() {
     let _turn = TURN.lock().await;
     let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
     settings.has_probes = false;
@@ -46,7 +46,7 @@ async fn soak_without_probes_and_with_dead_api_conditions_match_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn soak_without_aggregation_conditions_match_the_model() {
+async fn conditions_match_the_model_without_aggregation() {
     let _turn = TURN.lock().await;
     let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
     settings.aggregation = Aggregation::Missing;

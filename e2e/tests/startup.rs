@@ -29,7 +29,7 @@ async fn wait_for_error(controller: &Controller, wanted: impl Fn(&Event) -> bool
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn startup_missing_permission_is_reported() {
+async fn missing_permission_is_reported_at_startup() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .start()
@@ -64,7 +64,7 @@ async fn controller_responds_over_ipv6_and_ipv4() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn startup_missing_api_is_reported() {
+async fn missing_api_is_reported_at_startup() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
         .api_server_arg("--runtime-config=admissionregistration.k8s.io/v1=false")

@@ -195,7 +195,7 @@ fn crd_spec(kind: &str, replicas: &str) -> Value {
 const REPLICAS: &str = "Object{spec: Object.spec{replicas: 3}}";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mutating_conditions_appear_and_change() {
+async fn conditions_of_mutating_policies_appear_and_change() {
     let cluster = Cluster::ready().await;
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
@@ -321,7 +321,7 @@ fn check_plugin_output(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mutating_conditions_settle_and_are_deleted() {
+async fn conditions_of_mutating_policies_settle_and_are_deleted() {
     let cluster = Cluster::ready().await;
     for name in ["sound", "params", "goes"] {
         cluster.policy(name, "apps", "deployments", REPLICAS).await;
@@ -456,7 +456,7 @@ fn clear(cluster: &Cluster, expected: i32) -> String {
 
 /// Two policies of different kinds may have the same name. Their conditions are separate.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_of_both_kinds_with_one_name_are_separate() {
+async fn policies_of_different_kinds_with_same_name_are_separate() {
     let cluster = Cluster::ready().await;
     cluster
         .policy("same", "apps", "deployments", REPLICAS)
@@ -489,7 +489,7 @@ async fn policies_of_both_kinds_with_one_name_are_separate() {
 
 /// Without the flag, the controller sends no requests about mutating policies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mutating_policies_without_flag_are_not_requested() {
+async fn mutating_policies_are_not_requested_without_flag() {
     let cluster = Cluster::ready().await;
     cluster
         .policy("sound", "apps", "deployments", REPLICAS)
@@ -683,7 +683,7 @@ async fn mutating_policies_served_later_are_watched() {
 
 /// The API server serves neither mutating policies nor their bindings. The controller sends no requests about them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mutating_policies_not_served_are_not_requested() {
+async fn unserved_mutating_policies_are_not_requested() {
     let cluster = Cluster::start(&[
         "--runtime-config=admissionregistration.k8s.io/v1/mutatingadmissionpolicies=false,\
          admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings=false",
@@ -707,7 +707,7 @@ async fn mutating_policies_not_served_are_not_requested() {
 
 /// Only one of two replicas writes. When it ends, the other replica continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_replicas_one_writes_mutating_policies() {
+async fn only_one_of_two_replicas_writes_mutating_policies() {
     let cluster = Cluster::ready().await;
     let args = [FOLLOW, "--leader-elect"];
     let first = Controller::start(&cluster.control_plane, &args)

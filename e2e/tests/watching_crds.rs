@@ -572,7 +572,7 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
 
 /// The controller watches definitions once, with and without the flag. Without the flag, it requests no status objects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn definitions_are_watched_once() {
+async fn definitions_have_only_one_watch() {
     let cluster = Cluster::start().await;
     cluster
         .create(definition("sound", "CheckedProgram", [&[SOUND], &[]]))
@@ -611,7 +611,7 @@ async fn definitions_are_watched_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_replicas_one_writes_definitions() {
+async fn only_one_of_two_replicas_writes_definitions() {
     let cluster = Cluster::start().await;
     let args = [FOLLOW, "--leader-elect"];
     let first = Controller::start(&cluster.control_plane, &args)

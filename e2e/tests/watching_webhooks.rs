@@ -334,7 +334,7 @@ async fn conditions_change_with_their_webhook_configurations() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn webhooks_without_flag_are_not_requested() {
+async fn webhooks_are_not_requested_without_flag() {
     let cluster = Cluster::start().await;
     let webhooks = json!([webhook("one.example.com", "apps", "deployments", "true")]);
     cluster.create(PREFIXES[0], "sound", webhooks).await;
@@ -348,7 +348,7 @@ async fn webhooks_without_flag_are_not_requested() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_replicas_one_writes_webhooks() {
+async fn only_one_of_two_replicas_writes_webhooks() {
     let cluster = Cluster::start().await;
     let args = [FOLLOW, "--leader-elect"];
     let first = Controller::start(&cluster.control_plane, &args)

@@ -443,7 +443,7 @@ mod tests {
     const SEED: u64 = 42;
 
     #[test]
-    fn generated_inputs_cover_everything() {
+    fn generated_inputs_leave_no_gap_in_coverage() {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), SEED, Counts::default()).unwrap();
         let path = |name| vec![directory.path().join(name)];

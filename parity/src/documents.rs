@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_separator_with_content_fails() {
+    fn separator_with_content_is_an_error() {
         let error = read_documents("f", b"a: 1\n--- b: 2\n", &mut Vec::new()).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_invalid_yaml_may_be_json() {
+    fn document_that_is_invalid_yaml_may_be_json() {
         let [document] = &read("{\n\t\"a\":1}")[..] else {
             panic!("one document")
         };

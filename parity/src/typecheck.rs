@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kind_names_followed_by_digits_are_normalized() {
+    fn digits_after_kind_names_are_normalized() {
         for (text, wanted) in [
             ("Pod12.spec", "Pod#.spec"),
             ("(Pod1, Pod22)", "(Pod#, Pod#)"),

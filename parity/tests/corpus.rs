@@ -21,7 +21,7 @@ use vap_status_controller::cli::input::{Input, KindFilter};
 use vap_status_controller::policy::runtime_errors::Dependence;
 
 #[test]
-fn check_warnings_equal_those_of_the_type_checker() {
+fn warnings_of_check_equal_those_of_the_type_checker() {
     let corpus = corpus::directory().unwrap();
     let (policies, crds) = (corpus.join("policies"), corpus.join("crds"));
     checks::warnings_match_the_type_checker(&[policies], &[crds], 401);

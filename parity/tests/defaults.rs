@@ -21,7 +21,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 #[test]
-fn defaults_equal_upstream() {
+fn defaults_equal_those_of_upstream() {
     let folder = tempfile::tempdir().unwrap();
     let upstream = Upstream::build(folder.path()).unwrap();
     let count = number("VAP_DEFAULTS").map_or(COUNT, |count| usize::try_from(count).unwrap());

@@ -15,7 +15,7 @@ mod support;
 use parity::cases::{self, Counts};
 
 #[test]
-fn check_warnings_equal_those_of_the_type_checker() {
+fn warnings_of_check_equal_those_of_the_type_checker() {
     let directory = tempfile::tempdir().unwrap();
     let counts = Counts {
         policies: 300,

@@ -120,7 +120,7 @@ fn every_change_has_a_case_with_a_changed_result() {
 }
 
 #[test]
-fn tables_have_the_releases_of_the_recipe() {
+fn recorded_tables_have_the_releases_listed_in_dev() {
     let dev = repository_file("dev");
     let list = dev.split_once("readonly RECORDED_VERSIONS=(").unwrap().1;
     let expected: Vec<_> = list.split_once(')').unwrap().0.split(' ').collect();

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn since_formats_age_like_kubectl() {
+    fn age_is_formatted_as_in_kubectl() {
         check(-2, "<invalid>");
         check(-1, "0s");
         check(119, "119s");

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn take_kind_removes_names_of_kind_from_arguments() {
+    fn names_of_kind_are_removed_from_arguments() {
         let map = SubjectKind::MutatingAdmissionPolicy;
         let take = |arguments: &[&str]| {
             let mut arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_accepts_name_forms_of_kubectl() {
+    fn name_forms_of_kubectl_are_accepted() {
         check(&[], Ok(&[]));
         check(&["a", "b", "a"], Ok(&["a", "b"]));
         check(

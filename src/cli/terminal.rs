@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn width_prefers_valid_columns_variable_to_terminal() {
+    fn valid_columns_variable_overrides_width_of_terminal() {
         assert_eq!(width(Some("200"), || Some(80)), Some(200));
         assert_eq!(width(Some("wide"), || Some(80)), Some(80));
         assert_eq!(width(Some("0"), || None), None);

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_does_not_split_graphemes() {
+    fn cut_text_does_not_split_graphemes() {
         assert_eq!(cut("replicas", 8), "replicas");
         assert_eq!(cut("replicas!", 8), "replica…");
         // A family of four is one grapheme of two columns. A flag consists of two code points.
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn wrap_breaks_between_words_and_in_long_words() {
+    fn wrapped_text_breaks_between_words_and_in_long_words() {
         assert_eq!(wrap("one two three", 8, 9, "  "), ["one two", "  three"]);
         assert_eq!(
             wrap("one two three four", 8, 2, "  "),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn wrap_keeps_width_and_content() {
+    fn wrapped_text_keeps_width_and_content() {
         let text =
             "paramKind rules.example.com/v1 ReplicaLimit is not served; ÜÜÜ 👩‍🚀👩‍🚀 漢字漢字漢字";
         for max in 4..60 {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn wrap_takes_linear_time() {
+    fn text_is_wrapped_in_linear_time() {
         let n_words = 40_000;
         for text in ["word ".repeat(n_words), "w".repeat(5 * n_words)] {
             for max in [80, usize::MAX] {
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn point_places_caret_below_column() {
+    fn caret_is_placed_below_column() {
         #[track_caller]
         fn check(source: &str, column: usize, max: usize, line: &str, caret: &str) {
             assert_eq!(
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn clean_replaces_control_characters() {
+    fn control_characters_are_replaced() {
         assert_eq!(clean("a\u{1b}[2Jb\u{202e}c\nd"), "a␛[2Jb\u{fffd}c d");
         let all: String = (0..=0x2100).filter_map(char::from_u32).collect();
         assert!(clean(&all).chars().all(|c| !c.is_control()));

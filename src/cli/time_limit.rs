@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn time_limit_returns_result_before_deadline() {
+    fn work_within_time_limit_returns_its_result() {
         assert_eq!(TimeLimit::default().run(|_| 1), Ok(1));
         assert_eq!(text(DEFAULT), "10 s");
     }

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn from_texts_shows_context_of_changed_lines() {
+    fn unified_diff_shows_context_of_changed_lines() {
         check("a\n", "a\n", "");
         check("", "a\n", "--- a\n+++ b\n@@ -0,0 +1,1 @@\n+a\n");
         check("a\n", "", "--- a\n+++ b\n@@ -1,1 +0,0 @@\n-a\n");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn from_texts_marks_missing_newline() {
+    fn unified_diff_marks_missing_newline() {
         check(
             "a\nb c\nd",
             "a\nx y\nz",

@@ -21,7 +21,7 @@ mod tests {
     use goyaml::to_json;
 
     #[test]
-    fn to_string_keeps_strings_in_yaml_1_1() {
+    fn written_strings_are_strings_in_yaml_1_1() {
         let words = [
             "yes",
             "Yes",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn to_string_keeps_private_use_characters() {
+    fn private_use_characters_are_kept() {
         let value = json!({"a": "yes", "b": "\u{e000}"});
         assert_eq!(to_string(&value).unwrap(), "a: 'yes'\nb: \u{e000}\n");
         let all: String = ('\u{e000}'..='\u{f8ff}').collect();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn to_string_escapes_unsafe_characters() {
+    fn unsafe_characters_are_escaped() {
         let unsafe_characters = ('\u{7f}'..='\u{ffff}').filter(|c| is_unsafe(*c));
         for character in unsafe_characters.chain(['\u{1b}', '\u{0}', '\u{8}']) {
             for text in [

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn take_credentials_removes_them_from_uri() {
+    fn credentials_are_removed_from_uri() {
         for (text, expect, credentials) in [
             (
                 "http://user:p%40ss%2@h:1/a?b",

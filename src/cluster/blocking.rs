@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn run_within_stops_work_at_its_deadline() {
+    async fn work_is_stopped_at_its_deadline() {
         let stop = Arc::default();
         let work = until(&stop);
         let took = run_within(Kind::Check, LIMIT, stop, || false, work).await;
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn run_within_stops_work_after_its_turn_if_other_work_waits() {
+    async fn work_is_stopped_after_its_turn_if_other_work_waits() {
         let limit = TimeLimit {
             deadline: Duration::from_secs(3600),
             ..LIMIT
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn run_within_stops_work_whose_caller_is_dropped() {
+    async fn work_is_stopped_if_its_caller_is_dropped() {
         let stop: Arc<AtomicBool> = Arc::default();
         let (ended, end) = oneshot::channel();
         let work = until(&stop);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn run_within_replaces_stuck_threads_up_to_limit() {
+    async fn stuck_threads_are_replaced_up_to_limit() {
         static SEMAPHORE: Semaphore = Semaphore::const_new(1);
         static N_STUCK: AtomicUsize = AtomicUsize::new(0);
         const POOL: ThreadPool = ThreadPool {

@@ -289,7 +289,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn read_kubeconfig_stops_at_size_limit_of_device() {
+    fn kubeconfig_without_end_is_read_up_to_size_limit() {
         let error = read_kubeconfig(Path::new("/dev/zero"))
             .unwrap_err()
             .to_string();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn proxy_of_environment_equals_proxy_in_go() {
+    fn proxy_from_environment_is_chosen_as_in_go() {
         let proxy = ("HTTPS_PROXY", "http://proxy:3128");
         let used = Some("http://proxy:3128/");
         check_proxy("https://api.example.com:6443", &[proxy], used);

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn within_returns_timeout_error_after_limit() {
+    async fn request_fails_with_timeout_error_after_limit() {
         let limit = Duration::from_secs(30);
         let never = std::future::pending::<Result<(), kube::Error>>();
         let error = within(limit, never).await.unwrap_err();

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refresh_compares_index_without_etag() {
+    async fn index_without_etag_is_compared_by_content() {
         let address = std::sync::Mutex::new("/openapi/v3/api/v1?hash=1");
         let shared = std::sync::Arc::new(address);
         let served = std::sync::Arc::clone(&shared);

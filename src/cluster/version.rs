@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lowest_version_of_last_minute_applies() {
+    fn lowest_version_seen_in_the_last_minute_applies() {
         let (old, new) = (KubernetesVersion::new(35), KubernetesVersion::new(36));
         let start = Instant::now();
         let mut versions = ServerVersions::default();

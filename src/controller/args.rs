@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_requires_parses_list() {
+    fn ready_requires_option_accepts_a_list() {
         let run = run(&[
             "--ready-requires",
             "Compiled,ParamsResolved",
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn probe_has_url_and_timeout() {
+    fn probe_command_has_url_and_timeout() {
         let command = ["vap-status-controller", "probe", "http://[::1]:8080/readyz"];
         let command = command.iter().chain(&["--timeout=2m"]);
         let parsed = Arguments::try_parse_from(command).unwrap().command;
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_accepts_values_with_unit_in_range() {
+    fn durations_must_have_a_unit_and_be_in_range() {
         for (text, millis) in [("500ms", 500), ("10s", 10_000), ("2m", 120_000)] {
             assert_eq!(duration::parse(text), Ok(Duration::from_millis(millis)));
         }
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn follow_accepts_opt_in_kinds_only() {
+    fn follow_option_accepts_only_opt_in_kinds() {
         for kind in SubjectKind::opt_in() {
             let option = format!("--follow={}", kind.plural());
             assert_eq!(run(&[&option]).unwrap().follow, [kind]);
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn election_requires_option_and_safe_timing() {
+    fn leader_election_requires_option_and_safe_timing() {
         let election = |options: &[&str]| run(options).unwrap().election("me".to_owned());
         assert!(election(&[]).unwrap().is_none());
         let options = [
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_clear_name_lease_and_force() {
+    fn options_of_clear_command_are_name_of_lease_and_force() {
         for (arguments, is_forced) in [(&["--force"][..], true), (&[], false)] {
             let command = ["vap-status-controller", "clear", "--lease-name=it"];
             let command = command.iter().chain(&["--lease-namespace=there"]);

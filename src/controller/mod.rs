@@ -234,7 +234,7 @@ mod supervision {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn until_task_exit_returns_panic_of_task() {
+    async fn panic_of_task_is_returned_as_exit() {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let mut tasks = Tasks::new(&supervisor);
         tasks.spawn("watch-crds", async {
@@ -249,7 +249,7 @@ mod supervision {
     }
 
     #[tokio::test]
-    async fn until_task_exit_returns_panic_of_workers() {
+    async fn panic_of_workers_is_returned_as_exit() {
         let supervisor = Supervisor::new(Arc::new(Metrics::new()));
         let work = supervisor.contained("workers", async { panic!("hostile") });
         assert_eq!(

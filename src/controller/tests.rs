@@ -136,7 +136,7 @@ fn writes(log: &Log) -> Vec<ReceivedRequest> {
 const SOUND: &str = "object.spec.replicas <= 5";
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_writes_only_owned_fields() {
+async fn only_owned_fields_are_written() {
     let (context, log) = context("object.spec.replicsa <= 5", healthy);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
@@ -173,7 +173,7 @@ async fn reconcile_writes_only_owned_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_replaces_warnings_of_others_with_empty_list() {
+async fn warnings_of_other_writers_are_replaced_with_empty_list() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     assert_eq!(
@@ -183,7 +183,7 @@ async fn reconcile_replaces_warnings_of_others_with_empty_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_removes_shared_stalled_condition() {
+async fn shared_stalled_condition_is_removed() {
     let (context, log) = context(SOUND, |request| {
         if request.method != Method::PATCH {
             return healthy(request);
@@ -220,7 +220,7 @@ async fn reconcile_removes_shared_stalled_condition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_writes_again_after_managed_fields_are_cleared() {
+async fn status_is_written_again_after_managed_fields_are_cleared() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     // A client clears the managed fields, but not the status.
@@ -236,7 +236,7 @@ async fn reconcile_writes_again_after_managed_fields_are_cleared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_after_own_write_writes_nothing() {
+async fn own_write_causes_no_other_write() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),
@@ -263,7 +263,7 @@ async fn reconcile_after_own_write_writes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_overwritten_status_is_restored() {
+async fn overwritten_status_is_restored() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     let mut overwritten = policy(SOUND);
@@ -282,7 +282,7 @@ async fn reconcile_overwritten_status_is_restored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_deleted_policy_is_forgotten() {
+async fn deleted_policy_is_forgotten() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, &id("a")).await.unwrap();
     assert!(context.metrics.encode().unwrap().contains("policy=\"a\""));
@@ -296,7 +296,7 @@ async fn reconcile_deleted_policy_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_policy_deleted_before_write_succeeds() {
+async fn policy_deleted_before_write_is_not_a_failure() {
     let (context, _) = context(SOUND, |request| match request.method {
         Method::PATCH => Some(Reply::failure(404, "not found")),
         _ => healthy(request),
@@ -308,7 +308,7 @@ async fn reconcile_policy_deleted_before_write_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_failures_have_reasons() {
+async fn failed_status_writes_have_reasons() {
     for (status, reason) in [
         (403, ErrorReason::Forbidden),
         (422, ErrorReason::Invalid),
@@ -332,7 +332,7 @@ async fn reconcile_failures_have_reasons() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_conflict_is_retried() {
+async fn conflict_of_status_write_is_retried() {
     let (context, log) = context(SOUND, move |request| match request.method {
         Method::PATCH if request.body["metadata"]["resourceVersion"] == "7" => {
             Some(Reply::failure(409, "the object has been modified"))
@@ -365,7 +365,7 @@ async fn reconcile_conflict_is_retried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn schema_change_during_check_requeues() {
+async fn schema_change_during_check_requeues_policy() {
     let late_context = Arc::new(std::sync::OnceLock::<Arc<Context>>::new());
     let seen = Arc::clone(&late_context);
     let (context, _) = context(SOUND, move |request| {
@@ -435,7 +435,7 @@ async fn policy_is_requeued_if_response_has_other_spec() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_response_does_not_restore_policy() {
+async fn late_response_does_not_restore_deleted_policy() {
     let (context, _) = context(SOUND, healthy);
     let at_work = Arc::clone(&context);
     reconcile(&at_work, &id("a")).await.unwrap();
@@ -523,7 +523,7 @@ async fn work_until(context: &Arc<Context>, log: &Log, until: impl Fn(&[Received
 }
 
 #[tokio::test(start_paused = true)]
-async fn reconcile_failed_status_write_is_retried() {
+async fn failed_status_write_is_retried() {
     let n_failures = Mutex::new(5);
     let (context, log) = context(SOUND, move |request| {
         let mut n_failures = n_failures.lock().unwrap();
@@ -581,7 +581,7 @@ async fn stopped_workers_wait_only_for_write_in_progress() {
 }
 
 #[tokio::test]
-async fn repeated_set_listed_does_not_notify() {
+async fn marking_a_kind_as_listed_again_causes_no_notification() {
     // The watch of probes waits for changes. If probes are not served, it calls `set_probes_listed` after each change.
     let (context, _) = context(SOUND, healthy);
     let mut changes = context.changes();

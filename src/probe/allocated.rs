@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_service_fields_are_unknown() {
+    fn absent_service_fields_that_the_api_server_allocates_are_unknown() {
         const ADDRESSES: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
         let given = json!({"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "ipFamilies": ["IPv4"],
                            "ipFamilyPolicy": "SingleStack"});
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_value_affects_reads_of_it_and_of_whole_parents() {
+    fn unknown_value_affects_reads_of_it_and_of_its_whole_parents() {
         use AccessKind::{Elements, Presence, Whole};
         let path = |text: &str| -> Vec<Step> {
             let names = text.split('.').filter(|name| !name.is_empty());

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_compare_namespace_and_kind() {
+    fn contradictory_namespaces_and_kinds_of_a_case_are_found() {
         let object = |api_version: &str, kind: &str, namespace: Option<&str>| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a", "namespace": namespace}});
         let pod = object("v1", "Pod", Some("a"));
         let namespace = ["request.object.metadata.namespace"];

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_template_without_creation_time_has_null_before_1_34() {
+    fn absent_creation_time_of_pod_template_is_null_before_1_34() {
         let template = json!({"metadata": {"labels": {"app": "web"}},
             "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
         let request = json!({"object": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},

@@ -40,7 +40,7 @@ const UNREADY: &[(&str, Option<&str>)] = &[
 ];
 
 #[test]
-fn readiness_lists_the_checks() {
+fn readyz_lists_its_checks() {
     check("/readyz", false, &health(READY), 200, "ok");
     check(
         "/readyz",
@@ -71,7 +71,7 @@ fn liveness_does_not_depend_on_the_cluster() {
 }
 
 #[test]
-fn livez_hanging_task_fails() {
+fn livez_fails_if_a_task_hangs() {
     let health = Health {
         alive: Arc::new(|| checks(&[("watch of crds", Some("no progress for 301 s"))])),
         ..health(READY)
@@ -119,7 +119,7 @@ fn metrics_response_has_openmetrics_content_type() {
 }
 
 #[tokio::test]
-async fn bind_busy_port_fails_with_hint() {
+async fn busy_port_fails_with_hint() {
     let first = bind("127.0.0.1:0".parse().unwrap(), "--listen")
         .await
         .unwrap();
@@ -136,7 +136,7 @@ async fn bind_busy_port_fails_with_hint() {
 }
 
 #[tokio::test]
-async fn any_address_accepts_both_ip_versions() {
+async fn unspecified_address_accepts_both_ip_versions() {
     let any = bind("[::]:0".parse().unwrap(), "--listen").await.unwrap();
     let local = any.local_addr().unwrap();
     tokio::spawn(serve(any, health(READY), Endpoints::All));
@@ -154,7 +154,7 @@ async fn any_address_accepts_both_ip_versions() {
 }
 
 #[tokio::test]
-async fn any_address_without_ipv6_falls_back_to_ipv4() {
+async fn unspecified_address_without_ipv6_falls_back_to_ipv4() {
     // Errno 97 is EAFNOSUPPORT: the kernel has no IPv6. EADDRNOTAVAIL: IPv6 is disabled by a sysctl.
     for error in [
         || io::Error::from_raw_os_error(97),
@@ -180,7 +180,7 @@ async fn any_address_without_ipv6_falls_back_to_ipv4() {
 }
 
 #[tokio::test]
-async fn any_address_with_busy_port_does_not_fall_back() {
+async fn unspecified_address_with_busy_port_does_not_fall_back() {
     let listen = |address: SocketAddr| async move {
         if address.is_ipv6() {
             Err(io::ErrorKind::AddrInUse.into())
@@ -369,7 +369,7 @@ async fn probe_waits_for_server_and_readiness() {
 }
 
 #[test]
-fn probe_accepts_urls_without_tls_only() {
+fn probe_accepts_only_urls_without_tls() {
     for (url, problem) in [
         ("https://a/readyz", "the scheme must be http"),
         ("a:8080/readyz", "not a URL"),

@@ -196,7 +196,7 @@ mod tests {
     use crate::schema::{Gvk, Gvr};
 
     #[test]
-    fn problem_invalid_param_ref_is_described() {
+    fn problem_of_invalid_param_ref_is_described() {
         let mut served = ApiResource {
             gvr: Gvr::new("example.com", "v1", "limits"),
             gvk: Gvk::new("example.com", "v1", "Limit"),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn from_bindings_uses_param_ref_only_with_param_kind() {
+    fn param_ref_is_used_only_with_param_kind() {
         let values = [
             json!({"metadata": {"name": "bad"}, "spec": {"validationActions": ["Warn"], "paramRef": {}}}),
             json!({"metadata": {"name": "bare"}, "spec": {}}),

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cut_truncates_at_character_boundary() {
+    fn message_is_truncated_at_character_boundary() {
         assert_eq!(cut("abc", 3), "abc");
         assert_eq!(cut("abcdef", 5), "ab…");
         // An `é` has two bytes and the ellipsis has three.
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn message_count_uses_plural_except_for_one() {
+    fn counts_in_messages_use_plural_except_for_one() {
         assert_eq!(count(0, "kind"), "0 kinds");
         assert_eq!(count(1, "kind"), "1 kind");
         assert_eq!(count(2, "kind"), "2 kinds");
     }
 
     #[test]
-    fn message_by_reason_groups_names_of_same_reason() {
+    fn message_groups_names_by_reason() {
         let item = |name: &str, reason: &str| (name.to_owned(), reason.to_owned());
         let items = [item("a", "x"), item("b", "y"), item("c", "x")];
         assert_eq!(by_reason(items), ["a, c (x)", "b (y)"]);

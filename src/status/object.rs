@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn is_satisfied_by_is_false_for_another_generation() {
+    fn status_of_another_generation_is_not_current() {
         let desired = desired();
         let written = ObjectStatus::new(&desired, Some(1));
         let live = stored(2, &written).policy_status();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn is_owned_by_compares_uid() {
+    fn owner_of_status_object_is_compared_by_uid() {
         let object = stored(1, &ObjectStatus::default());
         assert!(object.is_owned_by(Some("u")));
         assert!(!object.is_owned_by(Some("v")));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn status_object_null_fields_are_read_as_absent() {
+    fn null_fields_of_status_object_are_absent() {
         for value in [
             json!({}),
             json!({"metadata": null, "status": null}),

@@ -72,12 +72,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_default_filter_is_valid() {
+    fn default_log_filter_is_valid() {
         assert!(EnvFilter::try_new(DEFAULT_FILTER).is_ok());
     }
 
     #[test]
-    fn log_init_with_invalid_filter_fails() {
+    fn invalid_log_filter_is_rejected() {
         let error = init(LogFormat::Text, "info,=,").unwrap_err();
         assert!(
             error.starts_with("invalid log filter `info,=,`: "),

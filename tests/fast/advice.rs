@@ -64,7 +64,7 @@ fn advised<'a>(help: &'a str, before: &str) -> &'a str {
 }
 
 #[test]
-fn boolean_field_as_condition_advises_comparison() {
+fn boolean_field_as_condition_gets_advice_to_compare_it() {
     let plain = "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false)";
     let whole = format!("write `{plain} == true`");
     advises(DEPLOYMENT, plain, ("result-type", &whole));
@@ -120,7 +120,7 @@ fn advised_guarded_expression_compiles() {
 }
 
 #[test]
-fn has_without_field_selection_gives_advice() {
+fn has_without_field_selection_gets_advice() {
     let macro_call = "invalid-macro-call";
     for (expression, advice) in [
         (
@@ -147,7 +147,7 @@ fn has_without_field_selection_gives_advice() {
 }
 
 #[test]
-fn quantity_operators_give_advice() {
+fn operators_on_quantities_get_advice() {
     let rule = "no-matching-overload";
     advises(
         DEPLOYMENT,
@@ -177,7 +177,7 @@ fn quantity_operators_give_advice() {
 }
 
 #[test]
-fn optional_compared_with_value_gives_advice() {
+fn optional_compared_with_value_gets_advice() {
     const INCOMPARABLE: &str = "incomparable-types";
     for (expression, advice) in [
         (
@@ -194,7 +194,7 @@ fn optional_compared_with_value_gives_advice() {
 }
 
 #[test]
-fn misplaced_field_gives_correct_path() {
+fn misplaced_field_gets_hint_with_correct_path() {
     advises(
         DEPLOYMENT,
         "object.spec.containers.all(c, c.image == 'x')",
@@ -224,7 +224,7 @@ fn misplaced_field_gives_correct_path() {
 }
 
 #[test]
-fn path_with_a_step_too_many_gives_shorter_path() {
+fn path_with_one_step_too_many_gets_hint_with_shorter_path() {
     let exec = policy(
         ("", "v1", "pods/exec"),
         "CONNECT",
@@ -237,7 +237,7 @@ fn path_with_a_step_too_many_gives_shorter_path() {
 }
 
 #[test]
-fn field_of_another_version_of_the_kind_advises_versions() {
+fn field_of_another_version_of_the_kind_gets_hint_with_versions() {
     let autoscalers = ("autoscaling", "*", "horizontalpodautoscalers");
     let spec = "  validations:\n  - expression: object.spec.metrics.size() > 0\n";
     let equivalent = policy(autoscalers, "CREATE", spec);
@@ -260,7 +260,7 @@ fn field_of_another_version_of_the_kind_advises_versions() {
 }
 
 #[test]
-fn field_name_that_is_no_identifier_advises_index() {
+fn field_name_that_is_no_identifier_gets_advice_to_use_index() {
     let crd =
         manifest::crd(&json!({"x-dash": {"type": "string"}, "namespace": {"type": "string"}}));
     for (expression, advice) in [
@@ -305,7 +305,7 @@ fn similar_resource_names_are_suggested() {
 }
 
 #[test]
-fn unquoted_negation_advises_quotes() {
+fn unquoted_negation_gets_advice_to_add_quotes() {
     for (text, expected) in [
         ("!has(object.x)", "required"),
         ("!object.metadata.name in ['a', 'b']", "syntax"),
@@ -364,7 +364,7 @@ fn mistake_gives_only_one_finding() {
 }
 
 #[test]
-fn list_element_of_impossible_type_gives_advice() {
+fn list_element_of_impossible_type_gets_advice() {
     let findings = validation_findings(DEPLOYMENT, "'app' in object.spec.template.spec.containers");
     assert_eq!(
         findings[0].1,
@@ -522,7 +522,7 @@ fn inverted_guards_are_explained() {
 }
 
 #[test]
-fn comparison_of_a_converted_quantity_keeps_operator_and_number() {
+fn advice_for_converted_quantity_keeps_operator_and_number() {
     for (comparison, expected) in [
         ("int(@) < 4", "< 0"),
         ("4 >= int(@)", "<= 0"),
@@ -550,7 +550,7 @@ fn all_findings(manifest: &str) -> Vec<String> {
 }
 
 #[test]
-fn kustomize_patches_have_notes_only() {
+fn kustomize_patches_have_only_notes() {
     let patch = |kind: &str| {
         format!(
             "$patch: delete\napiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata: {{name: p}}\n"
@@ -584,7 +584,7 @@ fn kustomize_patches_have_notes_only() {
 }
 
 #[test]
-fn key_next_to_merge_key_has_note_only() {
+fn key_next_to_merge_key_has_only_a_note() {
     let merged = |second: &str| {
         all_findings(&format!(
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
@@ -607,7 +607,7 @@ fn key_next_to_merge_key_has_note_only() {
 }
 
 #[test]
-fn unknown_policy_suggests_unbound_policy() {
+fn unbound_policy_is_suggested_for_unknown_policy() {
     let policy_named = |name: &str| {
         let validation = "  validations: [{expression: \"object.metadata.name != 'x'\"}]\n";
         policy(POD, "CREATE", validation).replace("{name: p}", &format!("{{name: {name}}}"))
@@ -723,7 +723,7 @@ fn placeholder_in_a_name_is_not_corrected() {
 }
 
 #[test]
-fn match_condition_with_alternatives_advises_how_to_skip_requests() {
+fn match_condition_with_alternatives_gets_advice_to_skip_requests() {
     let help_on = |condition: &str| {
         let spec = format!(
             "  matchConditions: [{{name: c, expression: {}}}]\n  validations: [{{expression: \"false\"}}]\n",
@@ -753,7 +753,7 @@ fn match_condition_with_alternatives_advises_how_to_skip_requests() {
 }
 
 #[test]
-fn match_condition_on_deletions_advises_old_object() {
+fn match_condition_on_deletions_gets_advice_to_read_old_object() {
     let help_on = |field: &str, condition: &str| {
         let spec = match field {
             "matchConditions" => format!(

@@ -220,7 +220,7 @@ fn ambiguous_fixes_are_not_applied() {
 }
 
 #[test]
-fn fix_quotes_expression_that_is_a_tag() {
+fn fix_quotes_expression_that_yaml_reads_as_a_tag() {
     let tagged = policy(RULE, "expression: !has(object.spec.paused)");
     let quoted = policy(RULE, "expression: \"!has(object.spec.paused)\"");
     check("tag", &tagged, &quoted);
@@ -228,7 +228,7 @@ fn fix_quotes_expression_that_is_a_tag() {
 
 /// The negation of a name is not a misspelling. Neither is the name for another stage, such as `dev` for `prod`.
 #[test]
-fn opposites_and_other_names_are_not_fixed() {
+fn opposite_and_unrelated_names_are_not_fixed() {
     let sound = policy(RULE, SOUND);
     let binding = |name: &str, policy: &str, actions: &str| {
         format!(

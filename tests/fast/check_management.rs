@@ -126,7 +126,7 @@ fn junit_has_a_case_for_each_finding_and_each_policy_without_findings() {
 }
 
 #[test]
-fn merged_findings_have_the_help_of_each_place() {
+fn merged_findings_have_the_help_of_each_location() {
     let label = |name: &str| format!("object.metadata.labels['{name}'] == 'x'");
     let text = WRONG.replace(
         "object.spec.replica <= 50",
@@ -532,7 +532,7 @@ fn invalid_configuration_is_usage_error() {
 
 /// Equal findings at several locations are reported as one finding, but the baseline has one entry per location.
 #[test]
-fn baseline_counts_places() {
+fn baseline_has_an_entry_for_each_location_of_a_finding() {
     let twice = WRONG.replace(
         "object.spec.replica ",
         "object.spec.replica < 9 && object.spec.replica ",

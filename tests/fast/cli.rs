@@ -467,7 +467,7 @@ fn long_source_excerpt_is_shown_around_caret() {
 }
 
 #[test]
-fn state_depends_on_ready_and_its_generation() {
+fn state_of_policy_depends_on_ready_and_its_generation() {
     let states: Vec<_> = all().policies.iter().map(|policy| policy.state).collect();
     assert_eq!(
         states,
@@ -492,7 +492,7 @@ fn state_depends_on_ready_and_its_generation() {
 }
 
 #[test]
-fn status_exit_is_clean_only_if_all_policies_are_ready() {
+fn status_exits_cleanly_only_if_all_policies_are_ready() {
     assert_eq!(StatusReport::from_policies(&[]).exit(), Exit::Clean);
     assert_eq!(StatusReport::from_policies(&[sound()]).exit(), Exit::Clean);
     for other in [

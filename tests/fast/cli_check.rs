@@ -110,7 +110,7 @@ fn repeated_causes_have_one_finding() {
 }
 
 #[test]
-fn check_structure_errors_have_locations() {
+fn structure_errors_have_locations() {
     check("structure", Profile::Truthful, Exit::Findings);
 }
 
@@ -125,7 +125,7 @@ fn exempt_resources_are_reported() {
 }
 
 #[test]
-fn check_costs_near_limit_are_reported() {
+fn costs_near_limit_are_reported() {
     check("costs", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/costs.yaml", Profile::Truthful);
     let costs: Vec<_> = report.policies.iter().map(|policy| &policy.costs).collect();
@@ -184,7 +184,7 @@ fn mistake_gives_only_one_finding() {
 }
 
 #[test]
-fn mistake_of_several_values_gives_only_one_finding() {
+fn mistake_with_several_effects_gives_only_one_finding() {
     check("one_cause", Profile::Truthful, Exit::Findings);
 }
 
@@ -196,7 +196,7 @@ fn broken_documents_do_not_affect_others() {
 /// Each marker must be below the mistake: below the selection of `replica`, or below the first letter of a misspelled
 /// name.
 #[test]
-fn markers_are_at_the_mistake() {
+fn markers_are_below_the_mistake() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);
     let mut n_marks = 0;
     for found in report
@@ -251,7 +251,7 @@ fn samples_have_expected_findings() {
 }
 
 #[test]
-fn check_json_output_is_as_expected() {
+fn json_output_is_as_expected() {
     let report = report("tests/cli_check/bindings.yaml", Profile::Truthful);
     let mut json = serde_json::to_string_pretty(&report).unwrap();
     json.push('\n');
@@ -287,7 +287,7 @@ fn github_and_sarif_output_have_all_findings() {
 /// A fix in SARIF contains a byte range, and a range of lines and columns. Both must result in the file that `--fix`
 /// writes.
 #[test]
-fn sarif_fixes_equal_fix_flag() {
+fn sarif_fixes_have_the_result_of_the_fix_flag() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");
     let policy = "\
 apiVersion: admissionregistration.k8s.io/v1

@@ -63,7 +63,7 @@ fn is_silent(resource: (&str, &str, &str), expression: &str) {
 }
 
 #[test]
-fn tests_that_contradict_defaults_of_absent_fields_are_reported() {
+fn conditions_that_contradict_defaults_of_absent_fields_are_reported() {
     const ROOT: &str = "c.securityContext.readOnlyRootFilesystem";
     for (expression, path, counts) in [
         (
@@ -167,7 +167,7 @@ fn impossible_enumeration_values_are_reported() {
 }
 
 #[test]
-fn fractions_are_reported_for_integers() {
+fn comparisons_of_integers_with_fractions_are_reported() {
     const SCALERS: (&str, &str, &str) = ("autoscaling", "v2", "horizontalpodautoscalers");
     warns(
         SCALERS,
@@ -185,7 +185,7 @@ fn fractions_are_reported_for_integers() {
 }
 
 #[test]
-fn integers_in_quotes_are_reported_for_builtin_int_or_string() {
+fn quoted_integers_compared_with_builtin_int_or_string_are_reported() {
     for (expression, always) in [
         (
             "object.spec.ports.all(p, p.targetPort != '80')",
@@ -248,7 +248,7 @@ fn impossible_enumeration_values_of_custom_resources_are_reported() {
 }
 
 #[test]
-fn string_data_of_secrets_is_never_present() {
+fn reads_of_string_data_of_secrets_are_reported() {
     const SECRET: (&str, &str, &str) = ("", "v1", "secrets");
     warns(
         SECRET,
@@ -272,7 +272,7 @@ fn string_data_of_secrets_is_never_present() {
 }
 
 #[test]
-fn namespace_object_of_a_namespace_is_null() {
+fn reads_of_namespace_object_for_namespaces_are_reported() {
     const NAMESPACE: (&str, &str, &str) = ("", "v1", "namespaces");
     warns(
         NAMESPACE,

@@ -75,7 +75,7 @@ fn rules(rules: &[&str]) -> Value {
 }
 
 #[test]
-fn uncompilable_rule_is_rejected() {
+fn rule_that_does_not_compile_is_rejected() {
     let schema = |rule: Value| json!({"type": "object", "properties": {"size": {"type": "integer"}}, "x-kubernetes-validations": [rule]});
     let rule = ".x-kubernetes-validations[0].rule";
     refused(
@@ -182,7 +182,7 @@ fn estimated_costs_depend_on_limits_in_schema() {
 }
 
 #[test]
-fn error_path_has_index_of_version() {
+fn error_path_contains_index_of_version() {
     let schema = |rule: &str| json!({"openAPIV3Schema": with_spec(&json!({"type": "integer", "x-kubernetes-validations": rules(&[rule])}))});
     let crd = json!({"spec": {"versions": [
         {"name": "v1", "schema": schema("self > 1")}, {"name": "v2", "schema": schema("self.x")}]}});

@@ -341,7 +341,7 @@ fn unserved_versions_are_reported() {
 
 /// Source: observed with an API server 1.36.3. It rejects the first schema and accepts the other three.
 #[test]
-fn unknown_keys_below_items_are_dropped() {
+fn unknown_keys_in_schemas_of_items_and_map_values_are_only_warnings() {
     let of = |schema: serde_json::Value| {
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -370,7 +370,7 @@ fn unknown_keys_below_items_are_dropped() {
 }
 
 #[test]
-fn yaml_merge_key_duplicates_are_reported() {
+fn duplicates_of_merged_yaml_keys_are_reported() {
     let policy = |spec: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \

@@ -203,7 +203,7 @@ fn disagreements(report: &CheckReport) -> Vec<String> {
 
 /// The table of scopes agrees with the findings of the rules' examples, and with those of other tests.
 #[test]
-fn scopes_match_findings() {
+fn scopes_of_rules_match_findings() {
     let mut wrong = Vec::new();
     for (rule, text, version) in examples() {
         let report = report(&text, version);

@@ -85,7 +85,7 @@ fn holds(asked: &Asked, mutation: &Value) {
 }
 
 #[test]
-fn atomic_lists_are_reported() {
+fn mutations_of_atomic_lists_are_reported() {
     let atomic = "may not mutate atomic arrays, maps or structs: ";
     let tolerations =
         r#"Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a"}]}}"#;
@@ -112,7 +112,7 @@ fn atomic_lists_are_reported() {
 /// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/create.go` (mutating admission precedes `BeforeCreate`, which
 /// generates the name).
 #[test]
-fn names_that_are_not_generated_yet_are_reported() {
+fn reads_of_names_that_are_not_generated_yet_are_reported() {
     let labels =
         |name: &str| format!("Object{{metadata: Object.metadata{{labels: {{'n': {name}}}}}}}");
     let by_pod_name = Asked {
@@ -388,7 +388,7 @@ fn failures_are_reported_for_each_mutation_and_operation() {
 }
 
 #[test]
-fn values_that_mutations_read_may_be_absent() {
+fn reads_of_absent_values_in_mutations_are_reported() {
     let labelled = |value: &str| {
         applied(&format!(
             "Object{{metadata: Object.metadata{{labels: {{'a': {value}}}}}}}"
@@ -433,7 +433,7 @@ fn failure_after_failing_mutation_is_hidden() {
 }
 
 #[test]
-fn message_has_absent_part_for_which_mutation_fails() {
+fn message_names_absent_part_for_which_mutation_fails() {
     for (path, value, expected) in [
         (
             "/spec/template/spec/containers/0/volumeMounts/-",

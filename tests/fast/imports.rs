@@ -209,7 +209,7 @@ fn cycles<T: Clone + Ord>(imports: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeS
 }
 
 #[test]
-fn imports_and_cycles_find_known_examples() {
+fn imports_and_cycles_of_known_examples_are_found() {
     let path = |text: &str| -> ModulePath { text.split('/').map(str::to_owned).collect() };
     let import_paths = |source: &str, module: &str| -> Vec<ModulePath> {
         let imports = imports(source, &path(module)).into_iter();

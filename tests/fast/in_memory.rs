@@ -36,7 +36,7 @@ fn check(request: Value, decision: &str, expected: &Value) {
 }
 
 #[test]
-fn texts_of_request_are_combined() {
+fn request_is_built_from_texts_of_its_parts() {
     let object = include_str!("../../docs/examples/web.yaml");
     check(
         json!({"object": object}),

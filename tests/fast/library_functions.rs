@@ -439,7 +439,7 @@ fn map_keys_of_other_types_have_upstream_results() {
 
 /// In cel-go, values of some other types are Go strings, so their patterns are also precompiled.
 #[test]
-fn matches_of_non_strings_has_upstream_result() {
+fn call_of_matches_on_non_strings_has_upstream_result() {
     check(&[
         ("dyn(int).matches('n')", "true", 1),
         ("dyn(int).find('n')", "n", 1),

@@ -72,7 +72,7 @@ fn lockout_policy_for_all_resources_is_reported() {
 }
 
 #[test]
-fn policy_that_denies_system_pods_is_a_note() {
+fn policy_that_denies_system_pods_has_only_a_note() {
     let privileged = "  validations:\n  - expression: object.spec.containers.all(c, \
                       !c.?securityContext.?privileged.orValue(false))\n";
     let findings = lockouts(&bound("", "pods", privileged, DENY));
@@ -84,7 +84,7 @@ fn policy_that_denies_system_pods_is_a_note() {
 }
 
 #[test]
-fn policy_that_denies_root_certificates_is_a_note() {
+fn policy_that_denies_root_certificates_has_only_a_note() {
     let findings = lockouts(&bound("", "configmaps", ASKS_FOR_LABEL, DENY));
     assert_eq!(findings[0].0, "note", "{findings:#?}");
     let named = "CREATE of the ConfigMap kube-root-ca.crt";
@@ -186,7 +186,7 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
 }
 
 #[test]
-fn user_workload_policies_are_not_reported() {
+fn policies_for_user_workloads_are_not_reported() {
     for (group, resource) in [("apps", "deployments"), ("", "secrets"), ("batch", "*")] {
         assert_eq!(lockouts(&bound(group, resource, ASKS_FOR_LABEL, DENY)), []);
     }
@@ -198,7 +198,7 @@ fn user_workload_policies_are_not_reported() {
 }
 
 #[test]
-fn params_of_custom_kind_that_block_cluster_start_are_a_note() {
+fn params_of_custom_kind_that_block_cluster_start_have_only_a_note() {
     let kind = "  paramKind: {apiVersion: example.com/v1, kind: Limit}\n  validations:\n  - expression: 'true'\n";
     let binding =
         "  validationActions: [Deny]\n  paramRef: {name: a, parameterNotFoundAction: Allow}\n";
@@ -217,7 +217,7 @@ fn params_of_custom_kind_that_block_cluster_start_are_a_note() {
 }
 
 #[test]
-fn denied_deletions_by_system_components_are_reported() {
+fn policies_that_deny_deletions_by_system_components_are_reported() {
     // In a DELETE request, `object` is null.
     let deleted = |resource: &str, spec: &str| {
         let group = if resource == "replicasets" {

@@ -203,7 +203,7 @@ fn alerts_and_dashboard_use_existing_metrics() {
 
 /// Critical alerts must require a binding, because a policy without a binding affects no requests.
 #[test]
-fn critical_alerts_are_about_bound_policies() {
+fn critical_alerts_require_bound_policies() {
     for alert in alerts() {
         if alert["labels"]["severity"].as_str() == Some("critical") {
             let expr = alert["expr"].as_str().unwrap();

@@ -133,7 +133,7 @@ fn hints_fit_expressions_about_old_objects() {
 }
 
 #[test]
-fn macros_and_maps_of_crd_rules_have_hints() {
+fn has_macro_on_old_self_and_sum_of_maps_have_hints() {
     let help = |expression: &str| findings(&policy("a", "CREATE, UPDATE", expression)).join("\n");
     assert!(help("has(oldSelf)").contains("write `oldObject != null`"));
     let sum = help("(object.metadata.labels + {'a': 'b'}).size() > 1");
@@ -141,7 +141,7 @@ fn macros_and_maps_of_crd_rules_have_hints() {
 }
 
 #[test]
-fn params_without_similar_name_are_noted() {
+fn params_without_similar_name_have_a_note() {
     let finding = |params: &str| {
         let policy = policy(
             "limits",

@@ -689,7 +689,7 @@ fn wildcard_failure_for_some_kinds_is_reported_with_count() {
 }
 
 #[test]
-fn name_of_dns_option_is_required() {
+fn read_of_name_of_dns_option_is_not_reported() {
     holds(
         POD,
         "CREATE",
@@ -730,7 +730,7 @@ fn fields_that_validation_requires_are_not_reported() {
 }
 
 #[test]
-fn ephemeral_containers_are_only_in_pods_that_exist() {
+fn ephemeral_containers_are_assumed_only_in_existing_pods() {
     let reads = |spec: &str| {
         format!(
             "!has({spec}.ephemeralContainers) || {spec}.ephemeralContainers.all(c, c.securityContext.privileged != true)"

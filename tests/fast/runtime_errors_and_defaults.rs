@@ -170,7 +170,7 @@ fn reads_of_unset_fields_that_may_be_null_are_reported() {
 }
 
 #[test]
-fn scale_of_zero_lacks_replicas() {
+fn read_of_replicas_in_scale_is_reported() {
     let scale = ("apps", "v1", "deployments/scale");
     let expression = "object.spec.replicas < 5";
     fails(

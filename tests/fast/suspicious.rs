@@ -540,7 +540,7 @@ fn namespace_selectors_of_cluster_scoped_kinds_are_reported() {
 /// The policy applies to CRDs and requires params. The CRD of the paramKind cannot be created without params, so the
 /// params cannot exist.
 #[test]
-fn params_with_own_crd_are_reported() {
+fn policies_for_the_crd_of_their_own_params_are_reported() {
     let of = |group: &str, operations: &[&str], more: serde_json::Value| {
         let resources = ["customresourcedefinitions"];
         let mut spec = spec(

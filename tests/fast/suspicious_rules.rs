@@ -59,7 +59,7 @@ fn validations_that_contradict_each_other_are_reported() {
 }
 
 #[test]
-fn metadata_of_options_is_reported() {
+fn reads_of_metadata_of_options_are_reported() {
     let undefined = |resource: &str, operation: &str, text: &str| {
         found_of(
             &spec(&[""], &[resource], &[operation], text),
@@ -84,7 +84,7 @@ fn metadata_of_options_is_reported() {
 }
 
 #[test]
-fn label_name_of_namespaces_is_a_note() {
+fn namespace_selector_for_label_name_has_a_note() {
     let selected = |labels: serde_json::Value| {
         let mut spec = spec(
             &["apps"],

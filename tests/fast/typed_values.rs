@@ -150,7 +150,7 @@ fn concatenated_sets_have_upstream_results() {
 }
 
 #[test]
-fn map_list_replaces_items_with_equal_keys() {
+fn concatenation_of_map_lists_replaces_items_with_equal_keys() {
     let list = |key: Json, items: Json| json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": key, "items": items});
     let object = json!({"type": "object", "properties": {"k": {"type": "string", "nullable": true}, "v": {"type": "integer"}}});
     check(
@@ -238,7 +238,7 @@ fn concatenated_short_lists_have_upstream_results() {
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost` (`_==_`).
 #[test]
-fn comparison_without_schema_costs_size_of_value() {
+fn cost_of_comparison_without_schema_is_size_of_value() {
     let open = json!({"x-kubernetes-preserve-unknown-fields": true});
     for (expression, expected) in [
         ("l == ''", 1),

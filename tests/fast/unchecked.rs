@@ -497,7 +497,7 @@ fn misspelled_params_of_a_binding_are_reported() {
 }
 
 #[test]
-fn assertions_and_patches_are_notes() {
+fn findings_in_test_assertions_and_patches_are_notes() {
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n";
     let with_spec = format!("{policy}spec: {{failurePolicy: Fail}}\n");
     let patch = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boxes.example.com}\n";
@@ -520,7 +520,7 @@ fn assertions_and_patches_are_notes() {
 }
 
 #[test]
-fn template_in_valid_yaml_advises_rendering() {
+fn template_in_valid_yaml_gets_advice_to_render_it() {
     let spec = validation("request.userInfo.username != \"{{ include \"x\" . }}\"");
     let policy = policy(("", "v1", "pods"), "CREATE", &spec)
         .replace("name: p", "name: 'p-{{ .Release.Name }}'");

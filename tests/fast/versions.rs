@@ -203,7 +203,7 @@ spec:
 ";
 
 #[test]
-fn findings_of_some_versions_list_them() {
+fn findings_of_some_versions_list_these_versions() {
     let options = Options {
         paths: vec!["-".into()],
         version: Some(KubernetesVersion::new(37)),

@@ -95,7 +95,7 @@ fn sound_webhooks_have_no_findings() {
 }
 
 #[test]
-fn uncompilable_rule_is_rejected() {
+fn rule_that_does_not_compile_is_rejected() {
     let field = "matchConditions[1].expression";
     for (expression, rule, marked) in [
         ("object.a ==", "syntax", ""),

@@ -96,7 +96,7 @@ fn parsed_and_unreadable_items_are_counted() {
 
 /// Go's decoder returns the nearest double. The default of `serde_json` can differ in the last digit.
 #[test]
-fn numbers_are_the_nearest_doubles() {
+fn numbers_are_parsed_as_nearest_doubles() {
     let number: Value = serde_json::from_str("1234422795224458.2").unwrap();
     assert_eq!(number, json!(1_234_422_795_224_458.2));
 }

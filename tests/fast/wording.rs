@@ -105,7 +105,7 @@ fn count_page(page: &str, offender: &mut impl FnMut(usize, String)) {
 }
 
 #[test]
-fn count_source_finds_prose_functions_and_locals() {
+fn forbidden_prose_functions_and_locals_are_found() {
     let source = "/// What is told. Of it\n// Source: told\nlet told = 1; // told\nfn what_is() {}\n    //! Where a\n";
     let mut offenders = Vec::new();
     count_source(source, &mut |line, key| offenders.push((line, key)));
@@ -124,7 +124,7 @@ fn count_source_finds_prose_functions_and_locals() {
 }
 
 #[test]
-fn count_page_skips_code_blocks() {
+fn code_blocks_of_pages_are_skipped() {
     let mut offenders = Vec::new();
     let page = "- What\n```\nWhat\n```\n| a | held against b |\n";
     count_page(page, &mut |line, key| offenders.push((line, key)));

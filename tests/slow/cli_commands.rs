@@ -327,7 +327,7 @@ fn unknown_operation_is_a_usage_error() {
 }
 
 #[test]
-fn location_of_an_expression_is_followed_by_its_kind() {
+fn location_of_a_finding_is_followed_by_kind_of_object() {
     let expression = "object.spec.replica == 1";
     let arguments = ["eval", "--object", "-", "--expression", expression];
     let ran = vap(&arguments, &deployment("web", 6).to_string());

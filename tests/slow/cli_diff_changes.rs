@@ -464,7 +464,7 @@ const NEITHER: [bool; 2] = [false, false];
 const BUDGETS: Resource = ["policy", "v1", "poddisruptionbudgets"];
 
 #[test]
-fn texts_of_numbers_are_tried() {
+fn strings_that_contain_numbers_are_tried() {
     let unavailable = |rest: &str| format!("!has(object.spec.maxUnavailable) || {rest}");
     let age = "int(object.metadata.annotations['age'])";
     let check = |resource: Resource, [old, new]: [String; 2], expected| {
@@ -523,7 +523,7 @@ fn texts_of_numbers_are_tried() {
 }
 
 #[test]
-fn values_of_formats_are_tried() {
+fn values_that_match_formats_and_patterns_are_tried() {
     check_cases(
         "diff-formats",
         &[
@@ -588,7 +588,7 @@ fn values_of_formats_are_tried() {
 }
 
 #[test]
-fn authorization_checks_are_assumed() {
+fn results_of_authorization_checks_are_assumed() {
     let check = "authorizer.group('apps').resource('deployments').check";
     let old = format!("object.spec.replicas <= 5 || {check}('grow').allowed()");
     let changes = [

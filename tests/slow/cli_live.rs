@@ -335,7 +335,7 @@ fn policies_that_are_not_served_are_an_error() {
 }
 
 #[test]
-fn old_and_new_clusters_have_their_versions() {
+fn version_of_old_or_new_cluster_is_used() {
     for version in ["29", "31", "99"] {
         let config = Config {
             version: ("1", version),

@@ -234,7 +234,7 @@ fn vacuous_cases_fail() {
 
 /// Policies are evaluated for the sample object in the version that the policy matches, with the API server's defaults.
 #[test]
-fn samples_are_completed_and_converted() {
+fn sample_objects_get_defaults_and_are_converted() {
     let report = report(&["tests/cli_test/defaults.yaml"]);
     compare("defaults.txt", &test::render::text(&report, PLAIN, true));
     let summary = report.summary;
@@ -261,7 +261,7 @@ fn case_that_requires_conversion_of_event_is_pending() {
 
 /// The API server's defaults are set in objects of subresources, and in the options of requests.
 #[test]
-fn subresources_and_options_are_completed() {
+fn objects_of_subresources_and_options_get_defaults() {
     let report = report(&["tests/cli_test/subresources.yaml"]);
     let text = test::render::text(&report, PLAIN, false);
     let summary = report.summary;

@@ -72,7 +72,7 @@ fn run(words: &[String]) -> crate::cli_commands::Ran {
 }
 
 #[test]
-fn each_class_has_a_case() {
+fn each_class_of_change_has_a_case() {
     compare_output(&FILES, "output.txt");
 }
 
@@ -100,7 +100,7 @@ fn compare_output(commands: &[(&str, &str, i32)], file: &str) {
 }
 
 #[test]
-fn json_has_the_class_and_is_valid() {
+fn json_output_is_valid_and_has_the_class_of_each_change() {
     let schema = report_schema::upgrade_schema();
     for (name, arguments, _) in FILES {
         let report = run(&command(name, &format!("{arguments} -o json"))).json();
@@ -156,7 +156,7 @@ fn written_probes_pass_only_in_the_old_version() {
 
 /// A policy with the fix of `check --fix` does not change.
 #[test]
-fn fixed_policy_does_not_change() {
+fn fixed_policy_has_no_changes() {
     let text = std::fs::read_to_string("tests/cli_upgrade/denies.yaml").unwrap();
     let folder = directory("upgrade-fix", &[("p.yaml", &text)]);
     let path = folder.join("p.yaml");
@@ -244,7 +244,7 @@ fn objects_in_standard_input_are_compared() {
 /// The generator finds no value with four parts, so the comparison is undecided without an object that has such a
 /// value.
 #[test]
-fn objects_reach_nodes_that_generated_requests_miss() {
+fn given_objects_reach_expressions_that_generated_requests_miss() {
     let policy = r#"apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: parts}
@@ -277,7 +277,7 @@ spec:
 }
 
 #[test]
-fn versions_are_checked() {
+fn invalid_pairs_of_versions_are_usage_errors() {
     let message = |arguments: &str| {
         let ran = run(&command("denies", arguments));
         assert_eq!(ran.status, 2, "{}", ran.out);
@@ -301,7 +301,7 @@ fn versions_are_checked() {
 }
 
 #[test]
-fn strict_counts_undecided_policies() {
+fn strict_flag_fails_for_undecided_policies() {
     let words = command("undecided", "--from 1.36 --strict");
     assert_eq!(run(&words).status, 2);
     let words = command("unchanged", "--from 1.36 --strict");
@@ -310,7 +310,7 @@ fn strict_counts_undecided_policies() {
 
 /// A generated update contains null in the old object and an empty list in the new one.
 #[test]
-fn null_and_empty_lists_are_compared() {
+fn null_list_is_compared_with_empty_list() {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",

@@ -190,7 +190,7 @@ fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
 }
 
 #[test]
-fn findings_memory_is_bounded() {
+fn memory_of_findings_is_bounded() {
     let compiled = with_many_findings(600, 1);
     assert_eq!(compiled.findings().len(), 600);
     let n_bytes: usize = compiled

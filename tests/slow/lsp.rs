@@ -402,7 +402,7 @@ fn diagnostics_depend_on_other_files() {
 }
 
 #[test]
-fn each_feature_has_a_result() {
+fn each_lsp_feature_has_a_result() {
     let directory = workspace("features", &[("b.yaml", BINDING)]);
     let mut client = Client::start(&directory);
     let policy = uri(&directory.join("p.yaml"));
@@ -578,7 +578,7 @@ fn findings_depend_on_the_cluster() {
 }
 
 #[test]
-fn gaps_of_the_cluster_are_shown() {
+fn unreadable_data_of_the_cluster_is_shown() {
     let directory = workspace("gaps", &[("p.yaml", POLICY)]);
     let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
     let config = Config::new(CLUSTER).fault(path, 403, "bindings are forbidden");
@@ -601,7 +601,7 @@ fn gaps_of_the_cluster_are_shown() {
 
 #[test]
 #[cfg(unix)]
-fn credential_program_does_not_read_messages() {
+fn credential_program_does_not_read_messages_of_the_editor() {
     let directory = workspace("credentials", &[]);
     let server = ApiServer::start(Config::new(CLUSTER));
     let credential = json!({
@@ -632,7 +632,7 @@ fn credential_program_does_not_read_messages() {
 }
 
 #[test]
-fn end_without_shutdown_is_reported() {
+fn end_without_shutdown_has_exit_status_1() {
     let directory = workspace("end", &[]);
     let mut client = Client::start(&directory);
     client.notify("exit", &Value::Null);

@@ -63,12 +63,12 @@ fn check(files: &[(&str, &str)], parts: &[&str]) {
 }
 
 #[test]
-fn static_manifests_complete_set_has_no_findings() {
+fn complete_set_of_static_manifests_has_no_findings() {
     check(&[("a.yaml", POLICY), ("b.yaml", BINDING)], &[]);
 }
 
 #[test]
-fn static_manifests_invalid_sets_are_reported() {
+fn invalid_sets_of_static_manifests_are_reported() {
     let plain = POLICY.replace("a.static.k8s.io", "a");
     check(&[("a.yaml", &plain)], &["end in `.static.k8s.io`"]);
     check(
@@ -112,7 +112,7 @@ fn static_manifests_invalid_sets_are_reported() {
 
 /// Static policies also apply to requests for policies, which are exempt from all other policies.
 #[test]
-fn static_policies_deny_policies() {
+fn static_policies_can_deny_policies() {
     let policy = POLICY
         .replace("[apps]", "[admissionregistration.k8s.io]")
         .replace("[deployments]", "[validatingadmissionpolicies]");

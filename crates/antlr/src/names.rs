@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn set_text_single_token_has_no_braces() {
+    fn set_of_one_token_is_shown_without_braces() {
         assert_eq!(set_text(TokenSet::new(&[Kind::Colon])), "':'");
         assert_eq!(
             set_text(TokenSet::new(&[Kind::Ident, Kind::End, Kind::Dot])),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_viable_alternative_at_reserved_word_expects_identifier() {
+    fn reserved_word_after_dot_is_reported_as_mismatched_input() {
         check(
             "no viable alternative at input '.true'",
             "mismatched input 'true' expecting IDENTIFIER",

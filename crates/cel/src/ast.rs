@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_are_equal_if_nodes_and_offsets_are() {
+    fn trees_with_equal_nodes_and_offsets_are_equal() {
         let ast = |text: &str| parse(text).0.unwrap();
         assert_eq!(ast("a + b"), ast("a + b"));
         assert_eq!(ast("[1].map(x, x)"), ast("[1].map(x, x)"));

@@ -153,7 +153,7 @@ mod tests {
     ];
 
     #[test]
-    fn decode_agrees_with_go() {
+    fn decoding_agrees_with_go() {
         for (text, standard, url) in ROWS {
             assert_eq!(
                 decode(text).as_deref(),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn decode_inverts_encode() {
+    fn decoding_inverts_encoding() {
         let bytes: Vec<u8> = (0..=255).collect();
         for start in 0..=255 {
             let encoded = encode(&bytes[start..]);

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quote_escapes_agree_with_go() {
+    fn escapes_of_quoted_strings_agree_with_go() {
         assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
         assert_eq!(
             quote("\u{7}\u{8}\u{c}\n\r\t\u{b}\0\u{1f}\u{7f}"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn decode_invalid_byte_becomes_replacement_character() {
+    fn invalid_byte_is_decoded_as_replacement_character() {
         assert_eq!(decode(b"a\xe2\x82z\xff"), "a\u{fffd}\u{fffd}z\u{fffd}");
         assert_eq!(decode("\u{e9}".as_bytes()), "\u{e9}");
     }

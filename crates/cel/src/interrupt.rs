@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_run_ends_work_once_condition_is_true() {
+    fn work_is_interrupted_once_condition_is_true() {
         let n_polls = Arc::new(AtomicU32::new(0));
         let polls = Arc::clone(&n_polls);
         let interrupt = Interrupt::new(move || polls.fetch_add(1, Ordering::Relaxed) == 9);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_run_returns_value_of_finished_work() {
+    fn finished_work_returns_its_value() {
         assert_eq!(Interrupt::new(|| false).run(|| 7), Ok(7));
         // The interrupt is no longer installed.
         assert!(current().is_none());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_run_error_contains_latest_field() {
+    fn interruption_error_contains_latest_field() {
         let work = || {
             working_on("spec.variables[0].expression");
             working_on("spec.validations[1].expression");
@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_run_ends_work_on_deep_stack() {
+    fn work_on_deep_stack_is_interrupted() {
         let interrupt = Interrupt::new(|| true);
         let outcome = interrupt.run(|| run_on_deep_stack(true, endless));
         outcome.unwrap_err();
     }
 
     #[test]
-    fn interrupt_run_propagates_panic_of_work() {
+    fn panic_of_interruptible_work_is_propagated() {
         let interrupt = Interrupt::new(|| false);
         let work = || interrupt.run(|| -> u32 { panic!("a bug") });
         let payload = catch_unwind(AssertUnwindSafe(work)).unwrap_err();

@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_common_names_are_allocated_once() {
+    fn common_names_are_allocated_once() {
         for name in NAMES {
             assert!(Arc::ptr_eq(&shared(name), &shared(name)), "{name}");
             assert_eq!(*shared(name), **name);

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fixed_format_rounds_and_groups_digits() {
+    fn fixed_point_format_rounds_and_groups_digits() {
         assert_eq!(fixed(1_234_567.891, 6), "1,234,567.891000");
         assert_eq!(fixed(123.0, 0), "123");
         assert_eq!(fixed(-1234.5, 1), "-1,234.5");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_large_precision_wraps_as_in_upstream() {
+    fn large_precision_of_fixed_point_format_wraps_as_in_upstream() {
         assert_eq!(fixed(1.5, 255).len(), 257);
         assert_eq!(fixed(1.5, 256), "1.5");
         assert_eq!(fixed(1.5, 2_000_000).len(), 130);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn scientific_pads_to_width() {
+    fn scientific_format_pads_to_width() {
         assert_eq!(
             scientific(1_052.032_911_275, 6),
             "1.052033\u{d7}10\u{2070}\u{b3}"
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(scientific(1.5, 999_999).chars().count(), 16_959);
     }
     #[test]
-    fn scientific_exponent_has_superscript_digits() {
+    fn exponent_of_scientific_format_has_superscript_digits() {
         for (value, exponent) in [
             (1e123, "\u{b9}\u{b2}\u{b3}"),
             (1e-45, "\u{207b}\u{2074}\u{2075}"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_above_limit_are_invalid() {
+    fn precision_or_width_above_limit_is_invalid() {
         for (parameter, is_valid) in [(10_000_009, true), (10_000_010, false), (u64::MAX, false)] {
             assert_eq!(fixed(f64::NAN, parameter) == "NaN", is_valid);
             assert_eq!(fixed(1.0, parameter) != NO_VERB, is_valid);

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn location_counts_code_points() {
+    fn columns_of_locations_count_code_points() {
         check("a + b", 2, 1, 2);
         check("a\n+ b", 2, 2, 0);
         check("'é'\n + x", 5, 2, 1);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_of_location_is_byte_offset() {
+    fn location_is_converted_to_byte_offset() {
         let map = SourceMap::new("'é'\n + x");
         let byte = |line, column| map.byte(Location { line, column });
         assert_eq!(byte(1, 2), Some(3));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn offset_of_byte_counts_code_points() {
+    fn byte_offset_is_converted_to_code_point_offset() {
         let map = SourceMap::new("'é' + x");
         assert_eq!(map.offset_of_byte(0), 0);
         assert_eq!(map.offset_of_byte(5), 4);

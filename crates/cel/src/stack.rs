@@ -69,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn run_on_deep_stack_shallow_work_stays_on_thread() {
+    fn shallow_work_stays_on_its_thread() {
         let here = name();
         assert_eq!(run_on_deep_stack(false, name), here);
         assert_eq!(run_on_deep_stack(true, name).as_deref(), Some("deep"));
     }
 
     #[test]
-    fn run_on_deep_stack_nested_work_reuses_thread() {
+    fn nested_work_on_deep_stack_reuses_thread() {
         let thread = || std::thread::current().id();
         let (outer, inner) =
             run_on_deep_stack(true, || (thread(), run_on_deep_stack(true, thread)));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn run_on_deep_stack_work_may_mutate_and_move_captures() {
+    fn work_on_deep_stack_may_mutate_and_move_captures() {
         let (mut n, text) = (1, String::from("moved"));
         let length = run_on_deep_stack(true, || {
             n += 1;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn run_on_deep_stack_propagates_panic_of_work() {
+    fn panic_of_work_on_deep_stack_is_propagated() {
         let caught = std::panic::catch_unwind(|| run_on_deep_stack(true, || panic!("lost")));
         assert!(caught.is_err());
     }

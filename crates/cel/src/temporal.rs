@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_duration_accepts_go_syntax() {
+    fn durations_are_parsed_in_go_syntax() {
         check_duration("0", Some(0));
         check_duration("-0", Some(0));
         check_duration("1h30m.5s", Some(5_400_500_000_000));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_timestamp_accepts_go_syntax() {
+    fn timestamps_are_parsed_in_go_syntax() {
         check_timestamp("1970-01-01T00:00:00Z", 0, 0, 0);
         check_timestamp(
             "2024-02-29T12:30:00.5+02:00",
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_timestamp_malformed_or_out_of_range_fails() {
+    fn malformed_or_out_of_range_timestamps_are_rejected() {
         let malformed = |text| check_no_timestamp(text, TimestampError::Malformed);
         malformed("2024-01-01t00:00:00Z");
         malformed("2024-01-01T00:00:00z");
@@ -428,7 +428,7 @@ mod tests {
     ];
 
     #[test]
-    fn parse_duration_matches_go() {
+    fn parsed_durations_match_go() {
         for (text, nanos) in DURATIONS {
             check_duration(text, *nanos);
         }
@@ -500,7 +500,7 @@ mod tests {
     ];
 
     #[test]
-    fn parse_timestamp_matches_go() {
+    fn parsed_timestamps_match_go() {
         for (text, expected) in TIMESTAMPS {
             match *expected {
                 Some((seconds, nanos, offset)) => check_timestamp(text, seconds, nanos, offset),

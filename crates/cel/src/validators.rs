@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_literal_malformed_is_rejected() {
+    fn malformed_duration_literal_is_rejected() {
         assert!(is_valid_duration_literal(&text("1.5h")));
         assert!(!is_valid_duration_literal(&text("1d")));
         assert!(!is_valid_duration_literal(&Literal::Int(1)));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamp_literal_malformed_is_rejected() {
+    fn malformed_timestamp_literal_is_rejected() {
         assert!(is_valid_timestamp_literal(&text("2024-01-01T00:00:00,5Z")));
         assert!(!is_valid_timestamp_literal(&text(
             "9999-12-31T23:59:59-00:01"
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_literal_invalid_regex_is_rejected() {
+    fn invalid_regex_literal_of_matches_is_rejected() {
         assert!(is_valid_matches_literal(&text("^[a-z]+$")));
         assert!(!is_valid_matches_literal(&text("(")));
         assert!(!is_valid_matches_literal(&Literal::Bytes(b"a"[..].into())));

@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resolve_plain_scalar_has_yaml_1_1_type() {
+    fn plain_scalar_has_yaml_1_1_type() {
         for (text, expected) in [
             ("", Scalar::Null),
             ("~", Scalar::Null),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn resolve_tagged_uses_the_type_of_the_tag() {
+    fn tagged_scalar_has_the_type_of_its_tag() {
         let tagged = |kind: &str, text: &str| {
             resolve_tagged(Some(&format!("{CORE}{kind}")), text.to_owned()).ok()
         };
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn json_float_agrees_with_go() {
+    fn floats_as_keys_and_values_agree_with_go() {
         for (number, key, json) in [
             (0.1, "0.1", "0.1"),
             (1e6, "1e+06", "1000000"),

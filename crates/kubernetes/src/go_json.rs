@@ -125,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn to_text_agrees_with_go() {
+    fn json_text_agrees_with_go() {
         let value = json!({"b": [1, 1.0, 2.5, 1e21, 1e-7, -0.0, null, true], "a": "<&>\u{2028}\u{1}\n\u{7f}"});
         assert_eq!(
             to_text(&value),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn reread_number_turns_integral_doubles_into_integers() {
+    fn integral_doubles_become_integers_when_read_again() {
         let reread = |text: &str| reread_number(&serde_json::from_str(text).unwrap()).to_string();
         assert_eq!(reread("3.0"), "3");
         assert_eq!(reread("1e18"), "1000000000000000000");

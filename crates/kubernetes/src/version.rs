@@ -693,7 +693,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parse_accepts_supported_versions() {
+    fn supported_versions_are_parsed() {
         let parse = |text: &str| text.parse::<KubernetesVersion>();
         assert_eq!(parse("1.30"), Ok(KubernetesVersion::new(30)));
         assert_eq!(
@@ -734,7 +734,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_change_one_release_at_a_time() {
+    fn version_steps_change_one_release_at_a_time() {
         let steps = |from: &str, to: &str| -> Vec<String> {
             let [from, to]: [KubernetesVersion; 2] = [from, to].map(|text| text.parse().unwrap());
             let steps = from.steps_to(to).into_iter();
@@ -756,7 +756,7 @@ mod tests {
     }
 
     #[test]
-    fn length_errors_have_the_texts_of_the_version() {
+    fn length_errors_have_the_text_of_the_version() {
         for (minor, metadata, string) in [
             (31, "must have at most 1 bytes", "may not be longer than 1"),
             (
@@ -778,7 +778,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_convert_nested_objects_since_patch_releases() {
+    fn json_patches_convert_nested_objects_since_1_35_10_and_1_36_5() {
         for (version, expected) in [
             ("1.34.13", false),
             ("1.35.9", false),

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn dynamic_access_affects_all_variables() {
+    fn dynamic_access_counts_as_read_of_all_variables() {
         use Consequence::{Denied, OtherMessage, Unread};
         let check = |validation, expected: [Consequence; 2]| {
             let expressions = [
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn consequences_variable_has_strongest_of_its_readers() {
+    fn variable_has_the_strongest_consequence_of_its_readers() {
         use Consequence::{Denied, LetThrough, NoAnnotation, OtherMessage, Unread};
         check(
             true,

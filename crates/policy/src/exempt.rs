@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_are_exempt_from_webhooks_and_reviews_since_1_37() {
+    fn configurations_and_since_1_37_reviews_are_exempt_from_webhooks() {
         let own = "admissionregistration.k8s.io";
         let table = [
             (own, "validatingadmissionpolicies", [true, true]),

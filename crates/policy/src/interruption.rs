@@ -398,7 +398,7 @@ fn longest_gap(
 }
 
 #[test]
-fn checks_of_hostile_policies_poll_their_interrupt() {
+fn checks_of_hostile_policies_can_be_interrupted() {
     let schemas = schemas();
     let mut slow = Vec::new();
     for (n, (name, spec)) in hostile().into_iter().enumerate() {

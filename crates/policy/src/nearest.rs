@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_returns_most_similar_name() {
+    fn most_similar_name_is_suggested() {
         let names = ["validations", "variables", "matchConditions"];
         let suggestion = |name| nearest(name, names.into_iter());
         assert_eq!(suggestion("validation"), Some("validations"));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_is_independent_of_order() {
+    fn suggestion_does_not_depend_on_order_of_names() {
         for (name, names, expected) in [
             ("https", ["HTTP", "HTTPS"], "HTTPS"),
             ("STCP", ["TCP", "SCTP"], "SCTP"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn opposite_is_not_similar() {
+    fn opposite_name_is_not_suggested() {
         for (name, known) in [
             ("notContains", "contains"),
             ("notcontains", "contains"),

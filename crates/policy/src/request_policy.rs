@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn from_mutating_expands_wildcard_operations() {
+    fn wildcard_operation_of_mutating_policy_is_expanded() {
         let rule = |operations: &[&str]| json!({"resources": ["pods"], "operations": operations});
         let policy: MutatingAdmissionPolicy = serde_json::from_value(json!({
             "metadata": {"name": "a"},
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn from_webhook_ignores_null_and_other_fields() {
+    fn null_and_other_fields_of_webhook_are_ignored() {
         let webhook = json!({
             "name": "a", "rules": [], "failurePolicy": null, "clientConfig": {},
             "matchConditions": [{"name": "c", "expression": "true"}],

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn id_display_has_resource_except_for_validating_policies() {
+    fn displayed_id_has_resource_except_for_validating_policies() {
         assert_eq!(SubjectId::policy("a").to_string(), "a");
         let crd = SubjectId::new(SubjectKind::CustomResourceDefinition, "a");
         assert_eq!(crd.to_string(), "customresourcedefinitions/a");

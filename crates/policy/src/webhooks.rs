@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn field_of_webhook_uses_field_names_of_webhooks() {
+    fn policy_field_is_renamed_to_field_of_webhook() {
         let table = [
             (
                 "spec.matchConditions[1].expression",

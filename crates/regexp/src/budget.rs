@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counter_add_beyond_limit_fails() {
+    fn addition_beyond_counter_limit_fails() {
         let counter = Counter::new(10);
         assert!(counter.add(4) && counter.add(6) && counter.add(0));
         assert!(!counter.add(1) && !counter.add(usize::MAX));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_reservation_counts_for_owner() {
+    fn retained_reservation_is_charged_to_its_owner() {
         let owner = Arc::new(EngineBudget::default());
         assert!(!owner.is_trial());
         assert!(Reservation::kept(&owner, MAX_OWNER_BYTES + 1).is_none());

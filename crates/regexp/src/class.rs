@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn contains_caseless_agrees_with_ranges() {
+    fn caseless_membership_agrees_with_ranges() {
         let a_to_c = Item::Range(0x61, 0x63);
         for items in [
             &[][..],
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn n_ranges_is_upper_bound() {
+    fn estimated_number_of_ranges_is_upper_bound() {
         let sets = ["Lu", "Greek", "Any", "LC"].map(|name| UnicodeSet::by_name(name).unwrap().0);
         let unicode = sets.map(|set| Item::Unicode {
             set,
@@ -350,14 +350,14 @@ mod tests {
     }
 
     #[test]
-    fn is_expensive_with_folding_or_unicode_sets() {
+    fn class_with_folding_or_unicode_set_is_expensive() {
         assert!(!class(&[DIGITS, Item::Range(1, 2)], true).is_expensive());
         assert!(class(&[DIGITS, ANY], false).is_expensive());
         assert!(Class::new(vec![DIGITS], false, true).is_expensive());
     }
 
     #[test]
-    fn merge_returns_whether_class_changed() {
+    fn merge_reports_if_it_changed_the_class() {
         let range = |n: u32| Item::Range(2 * n, 2 * n);
         let mut merged = class(&[DIGITS], false);
         assert!(!merged.merge(class(&[DIGITS], false)));

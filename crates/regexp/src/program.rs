@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn find_prefers_leftmost_and_first_alternative() {
+    fn leftmost_match_and_first_alternative_are_preferred() {
         check("a|ab", "abab", &["a", "a"]);
         check("ab|a", "abab", &["ab", "ab"]);
         check("a+?", "aaa", &["a", "a", "a"]);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn find_all_skips_empty_match_after_match() {
+    fn empty_match_directly_after_match_is_skipped() {
         check("a*", "baac", &["", "aa", ""]);
         check("", "\u{e9}\u{1f600}", &["", "", ""]);
         check(
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn find_all_assertions_match_as_in_go() {
+    fn assertions_match_as_in_go() {
         check("(?m:^.*$)", "ab\n\nc", &["ab", "", "c"]);
         check("^.*$", "ab\nc", &[]);
         check("\\ba", "a a\u{e9}a", &["a", "a", "a"]);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn find_all_classes_match_as_in_go() {
+    fn classes_match_as_in_go() {
         check("(?i)k", "Kk\u{212a}", &["K", "k", "\u{212a}"]);
         check("(?i)[s]+", "sS\u{17f}", &["sS\u{17f}"]);
         check("\\w+", "a_1\u{e9}b", &["a_1", "b"]);
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn find_all_stops_at_limit() {
+    fn search_stops_at_maximum_number_of_matches() {
         let program = Program::new("[ab]").unwrap();
         let find_all = |n_max| program.find_all("abab", Some(n_max), &MemoryLimit).unwrap();
         assert_eq!(find_all(3), ["a", "b", "a"]);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn is_match_large_or_deep_pattern_runs_on_machine() {
+    fn large_or_deep_pattern_runs_on_machine() {
         let large = Program::new(r"^(\pL{500}|\PL)\d?$").unwrap();
         assert!(large.engine(&MemoryLimit).unwrap().is_machine());
         assert!(is_match(&large, &"\u{e9}".repeat(500)));
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn program_new_builds_no_engine() {
+    fn new_program_has_no_engine_until_first_use() {
         let program = Program::within("new_builds_no_engine", &Arc::default()).unwrap();
         assert!(program.engine.get().is_none());
         assert!(is_match(&program, "new_builds_no_engine"));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn trial_retains_no_engine_and_rejects_large_patterns() {
+    fn trial_program_retains_no_engine_and_rejects_large_patterns() {
         let budget = Arc::new(EngineBudget::for_trials());
         let small = Program::within("^a{3}$", &budget).unwrap();
         assert!(is_match(&small, "aaa") && small.engine.get().is_none());
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn is_match_machine_beyond_memory_limit_fails() {
+    fn machine_beyond_memory_limit_fails() {
         let huge = r"\pL{1000}".repeat(300);
         let program = Program::new(&huge).unwrap();
         let message = program.is_match("a", &MemoryLimit).unwrap_err().to_string();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn find_all_charges_input_that_is_read_again() {
+    fn input_that_is_read_again_is_charged_again() {
         let program = Program::new("(x|xx|xxx)*y|x").unwrap();
         let text = "x".repeat(2_000);
         let limits = WorkLimit(1_000_000.into());
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!(matches.len(), 2_000);
     }
     #[test]
-    fn new_pattern_beyond_limit_is_too_large() {
+    fn pattern_beyond_length_limit_is_too_large() {
         assert!(Program::new(&"a".repeat(MAX_PATTERN)).is_ok());
         let error = Program::new(&"a".repeat(MAX_PATTERN + 1)).unwrap_err();
         assert_eq!(error.code, SyntaxErrorCode::Large);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_long_if_product_of_states_and_text_exceeds_limit() {
+    fn automaton_limit_applies_to_product_of_states_and_text() {
         // The pattern has 100 states.
         let pattern = "a".repeat(99);
         let program = Program::new(&pattern).unwrap();
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn is_match_charges_parsing_building_and_text() {
+    fn match_is_charged_for_parsing_building_and_text() {
         let pattern = "is_match_charges_";
         let n_states = pattern.len() + 1;
         for text in ["", "text"] {

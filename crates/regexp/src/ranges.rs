@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_merges_adjacent_and_overlapping_ranges() {
+    fn adjacent_and_overlapping_ranges_are_merged() {
         for (ranges, expected) in [
             (vec![(5, 6), (1, 2)], vec![(1, 2), (5, 6)]),
             (vec![(1, 2), (3, 4)], vec![(1, 4)]),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn negated_contains_all_others() {
+    fn negated_ranges_contain_all_other_characters() {
         for (ranges, expected) in [
             (vec![], vec![(0, MAX_RUNE)]),
             (vec![(0, MAX_RUNE)], vec![]),

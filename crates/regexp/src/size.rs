@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn estimate_counts_instructions_and_states() {
+    fn size_estimate_counts_instructions_and_states() {
         for (pattern, n_instructions, n_states) in [
             ("", 2, 2),
             ("abc", 4, 4),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn estimate_is_upper_bound_of_program() {
+    fn size_estimate_is_upper_bound_of_program() {
         for pattern in [
             "",
             "a",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_count_each_class_once() {
+    fn estimated_bytes_count_each_class_once() {
         let (one, two) = (size("[ac]x[ac]"), size("[ac]x[bd]"));
         let of_instructions = 4 * (INSTRUCTION_BYTES + SEARCH_BYTES);
         assert_eq!(one.machine_bytes(), of_instructions + 2 * RANGE_BYTES);

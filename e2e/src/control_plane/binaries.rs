@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cache_key_has_both_versions() {
+    fn cache_key_contains_versions_of_etcd_and_kubernetes() {
         // An environment variable selects the version of Kubernetes.
         let key = cache_key().unwrap();
         assert!(key.ends_with("-v3.6.8"), "{key}");
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn required_version_in_line_or_block_is_found() {
+    fn version_required_in_line_or_block_of_go_mod_is_found() {
         let go_mod =
             "module m\n\nrequire a.b/c v1.2.3\n\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n";
         assert_eq!(required_version(go_mod, "a.b/c").unwrap(), "v1.2.3");
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn from_assets_missing_binary_is_reported() {
+    fn missing_binary_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["etcd", "kubectl"] {
             File::create(directory.path().join(name)).unwrap();

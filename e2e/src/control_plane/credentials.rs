@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_invalid_user_name_is_rejected() {
+    fn invalid_user_name_of_credentials_is_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let error = Credentials::create(directory.path(), &[User::new("a\"b", &[])]).unwrap_err();
         assert!(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn kubeconfig_unknown_user_lists_known_users() {
+    fn error_for_unknown_user_of_kubeconfig_lists_known_users() {
         let directory = tempfile::tempdir().unwrap();
         let users = [User::new("jane", &["dev"])];
         let credentials = Credentials::create(directory.path(), &users).unwrap();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn sandbox_without_janitor_directory_is_removed() {
+    fn sandbox_directory_is_removed_without_janitor() {
         let mut sandbox = Sandbox::new().unwrap();
         end(&mut sandbox.janitor);
         let directory = sandbox.directory().to_owned();

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_at_other_moment_or_generation_are_reported() {
+    fn conditions_of_another_moment_or_generation_are_reported() {
         let none: [String; 0] = [];
         assert_eq!(differences(&sample(2), Moment::First).unwrap(), none);
         assert_eq!(
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_malformed_annotation_fails() {
+    fn malformed_annotation_is_an_error() {
         for text in [
             "",
             "Ready",

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn corrupt_changes_object_and_keeps_name_if_requested() {
+    fn corruption_changes_object_and_keeps_name_if_requested() {
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..100 {
             let mut corrupted = object();

@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_returns_means_of_quarters() {
+    fn growth_compares_means_of_second_and_last_quarter() {
         assert_eq!(growth(&[1; 15]), None);
         let samples: Vec<u64> = (0..16).collect();
         // The averages of 4 to 7 and of 12 to 15, rounded down.
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_single_and_pairs_have_one_or_two_faults() {
+    fn rounds_contain_each_fault_or_each_pair_of_faults() {
         assert_eq!(one_by_one(&[Fault::Cut]), [vec![], vec![Fault::Cut]]);
         let n = Fault::ALL.len();
         assert_eq!(in_pairs(Fault::ALL).len(), n * (n - 1) / 2);

@@ -23,17 +23,17 @@ fn check(name: &str) {
 }
 
 #[test]
-fn admit_generated_cases_equal_upstream() {
+fn generated_admission_cases_have_upstream_results() {
     check("made");
 }
 
 #[test]
-fn admit_hand_written_cases_equal_upstream() {
+fn hand_written_admission_cases_have_upstream_results() {
     check("hand");
 }
 
 #[test]
-fn guess_resource_returns_plural_of_kind() {
+fn resource_is_guessed_as_plural_of_kind() {
     let guess = |kind: &str| guess_resource(&Gvk::new("g", "v1", kind)).resource;
     assert_eq!(guess("Deployment"), "deployments");
     assert_eq!(guess("NetworkPolicy"), "networkpolicies");

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_concatenated_are_the_expression() {
+    fn concatenated_tokens_equal_the_expression() {
         for expression in [
             "object.spec.?replicas.orValue(1) <= 5u && 'it''s' != \"a\\\"b\" // ü",
             "'open",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn expression_change_changes_most_expressions() {
+    fn most_seeds_change_the_expression() {
         let expression = "object.spec.replicas <= 5 && object.metadata.name.startsWith('a')";
         let changed =
             (0..200).filter(|n| change(&mut Choices::Seeded(*n), expression) != expression);

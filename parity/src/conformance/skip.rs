@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn skip_test_with_no_or_two_reasons_fails() {
+    fn skip_list_with_no_or_two_reasons_for_a_test_is_invalid() {
         for text in [
             "[[skip]]\ntests = ['a']",
             "[[skip]]\nreason = ' '\ntests = ['a']",

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn text_proto_nested_messages_with_and_without_colon_are_parsed() {
+    fn nested_messages_of_text_proto_are_parsed_with_and_without_colon() {
         let message = parse("a { b: 1 } # c\na: < b: 2, b: [3, -4]; >");
         let values: Vec<i128> = message
             .messages("a")

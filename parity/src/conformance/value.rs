@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn conformance_value_is_of_matching_types_only() {
+    fn conformance_value_has_only_matching_types() {
         let list = read("list_value { values { int64_value: 1 } values { null_value: 0 } }");
         assert!(list.is_of(&Type::list(Type::Dyn)));
         assert!(!list.is_of(&Type::list(Type::Int)));

@@ -433,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn count_alarms_unproven_warning_is_counted() {
+    fn finding_is_decided_if_it_follows_from_policy_and_schemas() {
         let finding = |rule: Rule| json!({"rule": rule, "consequence": {"id": "denied"}});
         assert!(is_decided(&finding(Rule::IncomparableTypes)));
         assert!(!is_decided(&finding(Rule::AbsentField)));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn is_quiet_with_alarm_in_one_of_a_hundred_policies_is_false() {
+    fn line_with_alarms_for_one_percent_of_policies_is_not_quiet() {
         let line = |sound, alarmed| WitnessesLine {
             sound,
             alarmed,

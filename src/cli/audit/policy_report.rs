@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_those_of_the_results() {
+    fn report_counts_its_results() {
         let results = vec![
             result(),
             PolicyResult {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_depends_on_namespace() {
+    fn kind_of_report_depends_on_namespace() {
         let kind = |namespace: &str, api| {
             let report = report(&object(namespace, vec![result()]), api).unwrap();
             let namespaces = [
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn names_differ_by_object() {
+    fn names_of_reports_differ_by_object() {
         let id = object("", Vec::new()).id;
         let names: BTreeSet<String> = ["", "a", "b"]
             .into_iter()

@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn sarif_above_limit_leaves_out_least_severe() {
+    fn sarif_above_limit_omits_least_severe_findings() {
         let sarif = sarif(&report([10, 4_990, 5]));
         let results = sarif["runs"][0]["results"].as_array().unwrap();
         assert_eq!(results.len(), MAX_RESULTS);

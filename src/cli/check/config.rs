@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_all_keys_sets_levels_and_defaults() {
+    fn configuration_with_all_keys_sets_levels_and_defaults() {
         let config = parsed(
             "# ours\n---\nlevels:\n  undefined-field: note\n  all: warn\nexclude: [vendor]\ncrds: [crds]\n\
              kubernetesVersion: 1.30\nprofile: upstream\nstrict: true\nbaseline: b.json\n",
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_invalid_file_fails_with_position() {
+    fn invalid_configuration_fails_with_position() {
         for (text, wanted) in [
             (
                 "level: {}",

@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn check_stored_reports_errors_as_warnings() {
+    fn errors_in_stored_definitions_are_warnings() {
         let input = definition("x-kubernetes-validations: [{rule: self.nope}]");
         let version = KubernetesVersion::DEFAULT;
         let (new, stored) = (
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_compiled_for_version() {
+    fn crd_rules_are_compiled_for_the_given_version() {
         let input = definition(
             "properties: {a: {type: object, additionalProperties: {type: string}}}, \
              x-kubernetes-validations: [{rule: \"self.a.`x/y` == 'z'\"}]",

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_follows_gitignore() {
+    fn glob_patterns_match_as_in_gitignore() {
         check("vendor", "vendor/a.yaml", true);
         check("vendor", "x/vendor/y/a.yaml", true);
         check("vendor/", "vendor", true);
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn new_pattern_without_match_fails() {
+    fn pattern_that_cannot_match_is_rejected() {
         for pattern in ["", "./", "/a", "!a", "../a", "a//b", "a/./b"] {
             assert!(Glob::new(pattern).is_err(), "{pattern}");
         }
     }
 
     #[test]
-    fn matches_long_pattern_takes_linear_time() {
+    fn long_pattern_is_matched_in_linear_time() {
         let stars = "*a".repeat(2_000);
         check(&stars, &"a".repeat(20_000), true);
         check(&format!("{stars}b"), &"a".repeat(20_000), false);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn level_of_first_source_takes_precedence_and_rule_over_all() {
+    fn level_of_first_source_and_of_single_rule_takes_precedence() {
         let rule = Rule::AbsentField;
         let id = "absent-field";
         check(&[], rule, Some(Severity::Warning));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn level_of_rejected_or_unreadable_finding_is_not_applied() {
+    fn levels_do_not_apply_to_rejected_or_unreadable_findings() {
         for mut finding in [
             sample(Rule::InvalidValue, true),
             sample(Rule::Unreadable, false),

@@ -544,7 +544,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_time_agrees_with_go() {
+    fn time_syntax_agrees_with_go() {
         for (text, wanted) in [
             ("2006-01-02T15:04:05Z", true),
             ("2006-01-02T15:04:05.123+01:00", true),
@@ -577,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn is_integer_accepts_64_bits() {
+    fn integers_may_have_64_bits() {
         for (text, wanted) in [
             ("1", true),
             ("-9223372036854775808", true),
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn choices_lists_values_of_enumerations() {
+    fn values_of_enumerations_are_listed() {
         for (path, expected) in [
             ("spec.failurePolicy", Some("`Fail` or `Ignore`")),
             (

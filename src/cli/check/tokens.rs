@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn receiver_is_whole_chain() {
+    fn receiver_of_call_is_the_whole_chain() {
         for (text, receiver) in [
             ("!a.b(c)[0].?d.contains(x)", "a.b(c)[0].?d"),
             ("1 + (a + b).contains(x)", "(a + b)"),

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn check_function_is_accepted_one_version_after_introduction() {
+    fn function_is_accepted_one_version_after_introduction() {
         let sort = "[3, 1].sort() == [1, 3]";
         let refused = [(
             "Kubernetes 1.34 accepts the function `sort` only in stored policies",
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn check_dotted_function_name_is_marked() {
+    fn finding_about_dotted_function_is_at_its_last_name() {
         let refused = [(
             "Kubernetes 1.33 does not have the function `lists.range`",
             7,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn check_newer_macro_is_reported_without_calls_in_its_expansion() {
+    fn newer_macro_is_reported_without_calls_in_its_expansion() {
         let help = "the API server of this version rejects the policy; Kubernetes 1.33 and later accept it";
         check_expression(
             "1.32",
@@ -188,7 +188,7 @@ mod tests {
     /// The version of cel-go decides which functions of the optional library exist. New expressions can use them
     /// immediately.
     #[test]
-    fn check_function_of_newer_cel_go_is_reported() {
+    fn function_of_newer_cel_go_is_reported() {
         let help = "the API server of this version rejects the policy; Kubernetes 1.33 and later accept it";
         let message = "Kubernetes 1.32 does not have the function `first`";
         check_expression("1.32", "[1].first().value() == 1", &[(message, 11, help)]);
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn check_addition_of_newest_version_is_reported() {
+    fn function_added_by_newest_version_is_reported() {
         let help = "write `contains()` for a substring, or `in` for an item of a list; the API server of this version rejects the policy; Kubernetes 1.38 and later accept it";
         let message = "Kubernetes 1.37 accepts the function `includes` only in stored policies";
         check_expression("1.37", "[1].includes(1)", &[(message, 11, help)]);
     }
 
     #[test]
-    fn check_overload_that_old_version_has_is_accepted() {
+    fn overload_that_old_version_has_is_accepted() {
         check_expression(
             "1.30",
             "dyn(quantity('1')).compareTo(quantity('2')) < 0",

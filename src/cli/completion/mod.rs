@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_returns_values_and_directive() {
+    fn completion_has_values_and_directive() {
         check("st", "status :4");
         check("ex", "explain :4");
         check("__", ":4");

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn explain_404_distinguishes_policy_and_api() {
+    fn explanation_of_404_distinguishes_missing_policy_and_missing_api() {
         let missing = Status::failure("not found", "NotFound").with_code(404);
         let details = StatusDetails {
             name: "a".to_owned(),
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn explain_403_lists_missing_permissions() {
+    fn explanation_of_403_lists_missing_permissions() {
         check(
             Status::failure("user \"ann\"\ncannot list", "Forbidden").with_code(403),
             Requested::Policies,

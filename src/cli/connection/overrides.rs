@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn resolved_flags_override_cluster_as_in_kubectl() {
+    fn flags_override_cluster_as_in_kubectl() {
         let same = json!({
             "server": "https://one:6443", "certificate-authority-data": "Y2E=", "tls-server-name": "inside",
         });
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn resolved_flags_override_user_as_in_kubectl() {
+    fn flags_override_user_as_in_kubectl() {
         let user = |line: &str| overridden(kubeconfig(), line).1;
         let token = user("--token t");
         assert_eq!(
@@ -273,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn resolved_server_without_kubeconfig_succeeds() {
+    fn server_flag_needs_no_kubeconfig() {
         let (cluster, user) = overridden(Kubeconfig::default(), "--server x:1 --token t");
         assert_eq!(cluster, json!({"server": "http://x:1"}));
         assert_eq!(user, json!({"token": "t"}));
     }
 
     #[test]
-    fn resolved_missing_entry_fails() {
+    fn missing_entry_of_kubeconfig_is_an_error() {
         for (line, expect) in [
             ("--context three", "failed to load current context: three"),
             (

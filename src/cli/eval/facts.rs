@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn from_policy_returns_request_data_that_is_read() {
+    fn request_data_that_policy_reads_is_listed() {
         check("object.request.userInfo == oldObject", "oldObject");
         check("request.userInfo.username != ''", "request.userInfo");
         check(

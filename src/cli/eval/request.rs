@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_invalid_request_fails() {
+    fn invalid_request_is_an_error() {
         check(json!([]), Err("does not contain a request"));
         check(
             json!({"kind": "AdmissionReview", "request": null}),

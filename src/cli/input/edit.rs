@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn edit_value_keeps_style() {
+    fn edited_value_keeps_its_style() {
         check_value("a: core # x\nb: 1", "", Some("a: \"\" # x\nb: 1"));
         check_value("a: core", "true", Some("a: \"true\""));
         check_value("a: core", "apps", Some("a: apps"));
@@ -564,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn edit_value_with_other_effects_is_rejected() {
+    fn edit_with_other_effects_is_rejected() {
         check_value("a: |\n  core\n  b\n", "apps", None);
         check_value("a: |-\n  core\n", "", None);
         check_value("a: &x core\nb: *x", "apps", None);
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn edit_into_items_keeps_style_of_list() {
+    fn value_split_into_items_keeps_style_of_list() {
         for (text, wanted) in [
             ("a: [\"A,B\", C]", Some("a: [\"A\", \"B\", C]")),
             ("a: ['A B']", Some("a: ['A', 'B']")),
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn edit_text_keeps_style() {
+    fn edited_text_keeps_its_style() {
         check_text("a: x == b  # c", "b", "c", Some("a: x == c  # c"));
         check_text("a: é\n    b", "b", "c", Some("a: é\n    c"));
         check_text(
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn edit_key_keeps_style() {
+    fn edited_key_keeps_its_style() {
         for (text, wanted) in [
             ("a: 1\nb: 2", Some("x: 1\nb: 2")),
             ("{'a': 1, b: 2}", Some("{'x': 1, b: 2}")),

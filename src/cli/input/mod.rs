@@ -482,7 +482,7 @@ spec:
     }
 
     #[test]
-    fn load_with_filter_returns_objects_by_kind() {
+    fn filter_selects_loaded_objects_by_kind() {
         assert_eq!(counts(&load(KindFilter::All)), [1, 1, 1, 1, 1, 1]);
         assert_eq!(counts(&load(KindFilter::Policies)), [1, 1, 1, 1, 0, 0]);
         assert_eq!(counts(&load(KindFilter::Crds)), [0, 0, 1, 0, 0, 0]);
@@ -490,7 +490,7 @@ spec:
     }
 
     #[test]
-    fn objects_of_kind_returns_params() {
+    fn params_are_found_by_kind() {
         let input = load(KindFilter::All);
         let config_map = Gvk::new("", "v1", "ConfigMap");
         let params: Vec<_> = input.objects_of_kind(&config_map).collect();
@@ -514,7 +514,7 @@ spec:
     }
 
     #[test]
-    fn decode_probe_returns_typed_object() {
+    fn probe_is_decoded_into_typed_object() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Probe {

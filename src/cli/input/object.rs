@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_separator_with_text_is_a_problem() {
+    fn separator_with_text_is_a_problem() {
         let [Ok(first), Err(problem), Ok(last)] = &read_all("a: 1\n--- b: 2\nc: 3\n")[..] else {
             panic!("three parts")
         };
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_json_with_tabs_is_read() {
+    fn json_with_tabs_is_read() {
         let text = "{\n\t\"a\": [\n\t\t\"b\"\n\t]\n}";
         let source = SourceText::new("f.json".to_owned(), text.to_owned());
         let [Ok(document)] = &read_all(text)[..] else {

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn locate_supports_all_styles() {
+    fn characters_are_located_in_all_styles() {
         check("a: x == y", "x==y");
         check("a: x ==\n    y\n\n    z\nb: 1", "x==yz");
         check("a: 'it''s  é''\n  \n   b'", "it\'sé\'b");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn locate_ends_after_last_character() {
+    fn located_text_ends_after_last_character() {
         let end = |raw: &str, style, value| locate(raw, &(0..raw.len()), style, value).pop();
         let literal = Style::Literal { indent: 2 };
         assert_eq!(end("x ==", Style::Plain, "x =="), Some(4));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn place_column_counts_code_points() {
+    fn columns_count_code_points() {
         let source = SourceText::new("f".to_owned(), "a\né: b\r\nc".to_owned());
         assert_eq!(source.place(0), Place::START);
         assert_eq!(source.place(4), Place { line: 2, column: 2 });
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn part_of_line_supports_long_lines() {
+    fn part_of_a_long_line_is_found() {
         let long = "aé漢😀".repeat(1_000);
         let source = SourceText::new("f".to_owned(), format!("x\n{long}\r\ny"));
         for (skipped, max) in [(0, 3), (1_021, 7), (2_047, 2_048), (3_998, 9), (4_001, 5)] {

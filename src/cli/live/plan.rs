@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn from_args_distinguishes_files_and_policies() {
+    fn arguments_are_distinguished_as_files_or_policies() {
         check("src Cargo.toml", "src Cargo.toml offline None");
         check("", "error: no input: pass files");
         check("--live", r#" live Some(("", None))"#);

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_numbers_and_comments_have_no_names() {
+    fn names_are_not_completed_in_strings_numbers_and_comments() {
         for marked in ["'a|b'", "'a|", "1|2", "true // x|", "\"a.|"] {
             check(marked, "none");
         }

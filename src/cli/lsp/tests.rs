@@ -215,7 +215,7 @@ fn completion_in_rules_offers_served_resources() {
 }
 
 #[test]
-fn completion_of_keys_and_names() {
+fn completion_offers_keys_values_and_policy_names() {
     let text = policy("  - expression: 'true'\n    me⟨⟩\n");
     check_completion(
         &text,
@@ -242,7 +242,7 @@ fn completion_of_keys_and_names() {
 }
 
 #[test]
-fn completion_in_rules_of_definition() {
+fn completion_in_crd_rules_offers_fields_and_functions() {
     let crd = |rule: &str| {
         format!(
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: w.example.com}}\nspec:\n  \
@@ -359,7 +359,7 @@ fn actions(text: &str, only: Option<&str>) -> Vec<(String, String)> {
 }
 
 #[test]
-fn code_actions_fix_suggest_and_allow() {
+fn code_actions_offer_fixes_suggestions_and_allow_comments() {
     let text = policy("  - expression: object.spec.replcas <= variables.max\n").replace(
         "  - {name: containers, expression: object.spec.template.spec.containers}\n",
         "",
@@ -391,7 +391,7 @@ fn code_actions_fix_suggest_and_allow() {
 }
 
 #[test]
-fn code_action_parameters_decode_kinds() {
+fn kinds_of_code_actions_are_decoded_from_parameters() {
     let range = json!({"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}});
     let params = json!({"textDocument": {"uri": "x"}, "range": range, "context": {"diagnostics": [], "only": ["quickfix", "x.y"]}});
     assert!(serde_json::from_value::<CodeActionParams>(params).is_ok());
@@ -602,7 +602,7 @@ fn code_lens_shows_result_of_case() {
 }
 
 #[test]
-fn requests_at_each_position_return() {
+fn requests_at_each_position_succeed() {
     let text = policy(
         "  - expression: \"a.b('é\\u0041😀', [x]) ? {y: 1} : z.?w\"\n    message: 'x\n\n      y'\n",
     );

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn true_is_healthy_except_for_stalled() {
+    fn status_true_is_healthy_except_for_condition_stalled() {
         let paint = |type_: &str, status: &str| {
             let condition = ConditionReport {
                 type_: type_.to_owned(),

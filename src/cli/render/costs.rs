@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percent_has_one_decimal_below_100() {
+    fn percentage_has_one_decimal_below_100() {
         let limit = 1_000_000;
         let all = [0, 1, 1000, 152_912, 999_999, 7_340_028, 10_500_000];
         let all = all.map(|cost| percent(Some(cost), limit));

@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percent_is_rounded_down_and_100_without_items() {
+    fn coverage_is_rounded_down_and_100_percent_without_items() {
         let coverage = |covered, total| Coverage {
             policy: String::new(),
             file: String::new(),

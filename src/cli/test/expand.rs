@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn expand_table_makes_case_per_row() {
+    fn each_row_of_table_becomes_a_case() {
         let expanded = cases(&json!({
             "name": "replicas",
             "request": {"operation": "UPDATE", "object": {"spec": {"replicas": 1, "paused": true}}},
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn expand_admission_review_fills_request() {
+    fn admission_review_fills_request() {
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "1", "operation": "DELETE", "object": null, "oldObject": {"kind": "Pod"}, "subResource": "",
             "resource": {"group": "", "version": "v1", "resource": "pods"}, "userInfo": {"username": "ann"},
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn expand_policy_names_makes_probe_per_policy() {
+    fn each_policy_name_becomes_a_probe() {
         let probe = json!({"spec": {"policyNames": ["a", "b"], "cases": [{"name": "c"}]}});
         let (expanded, _) = expand(&probe, "probe.yaml");
         let names = expanded
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn expand_invalid_case_fails() {
+    fn invalid_case_is_an_error() {
         for (case, field) in [
             (
                 json!({"request": {"patch": {}}}),

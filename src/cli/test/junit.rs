@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escaped_replaces_markup_and_control_characters() {
+    fn markup_and_control_characters_are_escaped() {
         assert_eq!(
             escaped("a<b> & \"c\" 'd' ]]>\u{0}\u{1b}[m\n\u{ffff}"),
             "a&lt;b&gt; &amp; &quot;c&quot; &apos;d&apos; ]]&gt;␀␛[m \u{fffd}"

@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_match_condition_is_only_deciding_expression() {
+    fn failing_match_condition_is_the_only_deciding_expression() {
         let condition = ["spec.matchConditions[1].expression"];
         for validations in [&["object.a.size() == 3"][..], &["true", "false"]] {
             for failure_policy in ["Fail", "Ignore"] {

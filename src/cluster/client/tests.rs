@@ -68,7 +68,7 @@ fn get(path: &str) -> Request<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn throttled_response_fails_without_retry() {
+async fn throttled_request_fails_without_retry() {
     for status in [429, 503, 504] {
         let server = server(status).await;
         let outcome = server.client.request_text(get("/apis")).await;
@@ -85,7 +85,7 @@ async fn throttled_response_fails_without_retry() {
 }
 
 #[tokio::test]
-async fn user_agent_has_identity() {
+async fn user_agent_contains_version_and_identity() {
     let server = server(200).await;
     server.client.request_text(get("/apis")).await.unwrap();
     let version = env!("CARGO_PKG_VERSION");

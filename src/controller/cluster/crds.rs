@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_not_established_has_problem() {
+    fn crd_that_is_not_established_has_problem() {
         let read = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com"},
             "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},
@@ -286,7 +286,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_null_fields_deserialize_as_default() {
+    fn null_fields_of_crd_become_defaults() {
         // A new CRD has this status in its first watch event.
         let created = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn new_crd_is_pinned_until_served_with_document() {
+    fn new_crd_is_pinned_until_it_is_served_with_document() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_resource_is_accepted_after_limit() {
+    fn unserved_resource_of_new_crd_is_accepted_after_time_limit() {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn crd_not_established_is_not_pinned() {
+    fn crd_that_is_not_established_is_not_pinned() {
         let mut widget = crd("example.com", "Widget", &["v1"]);
         widget.is_established = false;
         let now = Instant::now();

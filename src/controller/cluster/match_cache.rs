@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn broad_rules_are_cached_per_mapper() {
+    fn matches_of_broad_rules_are_cached_per_mapper() {
         let (cache, mapper) = (MatchCache::default(), mapper());
         let first = cache.get(&policy("a", &["*"]), &mapper);
         assert_eq!(first.matches().resources.len(), BROAD);

@@ -141,7 +141,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn change_lists_changed_resources_schemas_and_crds() {
+    fn change_of_snapshot_lists_resources_schemas_and_crds() {
         let old = snapshot(
             &[
                 ("apps/v1", "deployments", "Deployment"),

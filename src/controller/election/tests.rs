@@ -303,7 +303,7 @@ async fn leader_without_renewals_stops_writing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_response_does_not_lose_lease() {
+async fn leader_keeps_lease_if_responses_are_lost() {
     // The leader's writes take effect, but the leader gets no response.
     let server = Shared::default();
     let first = start(&server, "a");

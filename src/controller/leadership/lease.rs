@@ -235,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn decide_creates_missing_lease() {
+    fn missing_lease_is_created() {
         let decision = decide_after(None, Duration::ZERO);
         assert_eq!(written(decision), ("a".to_owned(), 200, 200, 0));
     }
 
     #[test]
-    fn decide_renews_own_lease() {
+    fn own_lease_is_renewed() {
         for age in [0, 14, 16, 1000] {
             let decision = decide_after(Some(record("a")), Duration::from_secs(age));
             assert_eq!(written(decision), ("a".to_owned(), 100, 200, 3));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_takes_over_expired_lease() {
+    fn expired_lease_is_taken_over() {
         let just_before = Duration::from_secs(15) - Duration::from_nanos(1);
         assert_eq!(decide_after(Some(record("b")), just_before), Decision::Wait);
         let decision = decide_after(Some(record("b")), Duration::from_secs(15));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_uses_duration_of_record() {
+    fn lease_expires_after_duration_of_its_record() {
         let seen = ElectionRecord {
             duration_seconds: 60,
             ..record("b")
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_ignores_clock_of_holder() {
+    fn clock_of_lease_holder_is_ignored() {
         for renewed in [-1_000_000, 0, 1_000_000] {
             let seen = ElectionRecord {
                 renew_time: Some(wall(200 + renewed)),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_takes_over_released_lease_immediately() {
+    fn released_lease_is_taken_over_immediately() {
         let released = record("b").released(wall(150));
         assert_eq!(
             (released.holder.as_str(), released.duration_seconds),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn decide_takes_over_lease_with_invalid_duration() {
+    fn lease_with_invalid_duration_is_taken_over() {
         let empty = ElectionRecord::from(&LeaseSpec::default());
         assert_eq!(empty, ElectionRecord::default());
         assert_eq!(written(decide_after(Some(empty), Duration::ZERO)).3, 1);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn election_record_write_to_lease_keeps_other_fields() {
+    fn written_election_record_keeps_other_fields_of_lease() {
         let mut spec = LeaseSpec {
             strategy: Some("x".to_owned()),
             ..LeaseSpec::default()
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn write_limit_ends_before_takeover() {
+    fn time_limit_of_writes_ends_before_takeover() {
         for (lease, renew) in [(15, 10), (3, 2), (60, 10), (137, 107)] {
             let timing = Timing {
                 lease_duration: Duration::from_secs(lease),
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn look_pause_is_bounded_and_has_jitter() {
+    fn pause_between_lease_reads_is_bounded_and_has_jitter() {
         assert_eq!(TIMING.look_pause(0.0), Duration::from_millis(500));
         assert_eq!(TIMING.look_pause(1.0), Duration::from_millis(600));
         let short = Timing {

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn withheld_status_has_no_message_and_no_cost() {
+    fn status_with_withheld_details_has_no_message_and_no_cost() {
         let spec = spec_of(json!({}));
         let case = &spec.cases[0];
         for outcome in CaseOutcome::ALL {

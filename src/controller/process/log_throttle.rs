@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn is_due_is_true_once_per_minute_per_key() {
+    async fn message_is_due_once_per_minute_per_key() {
         let log_throttle = LogThrottle::default();
         assert!(log_throttle.is_due("a"));
         assert!(!log_throttle.is_due("a"));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_bounds_many_small_maps() {
+    fn estimate_is_upper_bound_for_many_small_maps() {
         for n in [100, 1_000, 20_000] {
             check(
                 &format!(r#"{{"a":[{}]}}"#, repeated(n, |_| r#"{"b":0}"#.to_owned())),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_bounds_wide_map() {
+    fn estimate_is_upper_bound_for_wide_map() {
         for n in [1, 11, 12, 100, 5_000] {
             check(
                 &format!("{{{}}}", repeated(n, |idx| format!(r#""k{idx:06}":{idx}"#))),
@@ -276,14 +276,14 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_bounds_numbers() {
+    fn estimate_is_upper_bound_for_numbers() {
         for n in [1, 5, 129, 40_000] {
             check(&format!("[{}]", repeated(n, |idx| idx.to_string())), 2);
         }
     }
 
     #[test]
-    fn unpacked_bytes_is_upper_bound_for_strings() {
+    fn estimate_is_upper_bound_for_strings() {
         check(
             &format!(
                 "[{}]",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_bounds_deep_and_empty_values() {
+    fn estimate_is_upper_bound_for_deep_and_empty_values() {
         check(
             &format!("{}1{}", r#"{"a":"#.repeat(100), "}".repeat(100)),
             2,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_allocates_less_than_one_kib() {
+    fn estimate_allocates_less_than_one_kib() {
         let json = format!("[{}]", repeated(100_000, |_| r#"{"b":[]}"#.to_owned()));
         let measured = allocation_counter::measure(|| {
             assert!(unpacked_bytes(&json) > 50 * MIB);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_bytes_bounds_random_objects() {
+    fn estimate_is_upper_bound_for_random_objects() {
         let mut seed = 7_u64;
         let mut random = move |n: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn mebibytes_rounds_up() {
+    fn mebibytes_are_rounded_up() {
         let table = [
             (16 * MIB, "16 MiB"),
             (MIB + 1, "1.1 MiB"),

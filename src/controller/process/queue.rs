@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn queue_add_of_waiting_subject_has_no_effect() {
+    async fn adding_a_waiting_subject_has_no_effect() {
         let queue = Queue::default();
         for name in ["a", "b", "a", "a"] {
             queue.add(&id(name));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn queue_add_of_running_subject_runs_it_again() {
+    async fn running_subject_that_is_added_runs_again() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn queue_add_ends_backoff_of_subject() {
+    async fn adding_a_subject_ends_its_backoff() {
         let queue = Queue::default();
         queue.add(&id("a"));
         assert_eq!(queue.next().await, id("a"));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn queue_flush_backoff_keeps_failure_count() {
+    async fn flushing_the_backoff_keeps_failure_count() {
         let queue = Queue::default();
         for name in ["a", "b"] {
             queue.add(&id(name));
@@ -466,14 +466,14 @@ mod tests {
     }
 
     #[test]
-    fn backoff_pause_is_spread_and_bounded() {
+    fn backoff_has_jitter_and_is_bounded() {
         assert_eq!(pause(1, 0.0).as_millis(), 375);
         assert_eq!(pause(1, 1.0).as_millis(), 625);
         assert_eq!(pause(u32::MAX, 9.0).as_millis(), 75_000);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn queue_next_returns_different_subjects_to_concurrent_callers() {
+    async fn concurrent_callers_get_different_subjects() {
         let queue = std::sync::Arc::new(Queue::default());
         let waiters: Vec<_> = (0..2)
             .map(|_| {

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn check_api_succeeds_if_policies_are_served() {
+    async fn startup_check_succeeds_if_policies_are_served() {
         let names = [
             "validatingadmissionpolicies",
             "validatingadmissionpolicies/status",
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn check_api_permanent_problem_fails_immediately() {
+    async fn startup_check_fails_immediately_for_permanent_problem() {
         for (answer, text) in [
             (
                 Reply::failure(401, "Unauthorized"),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn check_api_without_response_fails_after_patience() {
+    async fn startup_check_without_response_fails_after_time_limit() {
         for answer in [None, Some(Reply::failure(503, "starting"))] {
             let start = Instant::now();
             let error = check(answer).await.unwrap_err();

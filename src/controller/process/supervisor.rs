@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn supervisor_lost_returns_first_task_exit() {
+    async fn supervisor_returns_first_task_exit() {
         let (supervisor, metrics) = supervisor();
         supervisor.supervised("periodic-resync", async {}).await;
         supervisor.supervised("refresher", async {}).await;

@@ -467,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failure_key_has_kind_for_missing_permissions() {
+    fn failure_keys_differ_by_kind_if_api_server_responds() {
         for reason in [ErrorReason::Forbidden, ErrorReason::Invalid] {
             let keys = SubjectKind::ALL.map(|kind| failure_key(kind, reason));
             assert_eq!(BTreeSet::from(keys).len(), SubjectKind::ALL.len());

@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn param_kind_not_served_has_reason_from_crd() {
+    fn unserved_param_kind_has_reason_from_crd() {
         let name = || "limits.rules.example.com".to_owned();
         let with = |spoil: &dyn Fn(&mut crds::Crd)| -> Crds {
             let mut crd = crd("rules.example.com", "Limit", &["v1"]);

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn result_has_outcome_and_retry() {
+    fn each_result_has_outcome_and_retry() {
         for (result, outcome, retries) in [
             (ReconcileResult::Applied, ReconcileOutcome::Applied, false),
             (ReconcileResult::Deleted, ReconcileOutcome::Deleted, false),

@@ -200,7 +200,7 @@ mod tests {
 
     /// A webhook can also cause a conflict. An object that counted as deleted after a conflict would never be deleted.
     #[tokio::test(start_paused = true)]
-    async fn delete_conflict_is_retried() {
+    async fn conflict_of_deletion_is_retried() {
         let n = std::sync::atomic::AtomicUsize::new(0);
         let (client, seen) = client(move |request| {
             assert_eq!(request.method, http::Method::DELETE);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_get_returns_only_policy_of_same_generation() {
+    fn only_policy_of_same_generation_is_returned_from_cache() {
         let admissions = AdmissionCache::default();
         let first = policy("u", 1);
         assert!(admissions.get(&first, KubernetesVersion::DEFAULT).is_none());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_evicts_least_recently_used() {
+    fn cache_evicts_least_recently_used_policy() {
         let admissions = AdmissionCache::default();
         let n_bytes = compiled_bytes(named("p", 5).n_bytes);
         admissions.lock().max_bytes = 3 * n_bytes + n_bytes / 2;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn compiled_bytes_is_at_least_actual_size() {
+    fn estimated_size_of_compiled_policy_is_at_least_actual_size() {
         // The first compilation creates environments that all policies share.
         drop(compile(&named("a", 1)));
         for n in [1, 10, 100] {

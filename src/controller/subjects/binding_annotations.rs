@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trim_annotations_retains_only_valid_probe_inputs() {
+    fn trimmed_annotation_retains_only_valid_probe_inputs() {
         for (value, is_kept) in [("FromCluster", true), ("true", false), ("", false)] {
             let mut metadata: ObjectMeta =
                 serde_json::from_value(json!({"annotations": {PROBE_INPUTS: value, "other": "x"}}))
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn trim_annotations_retains_unknown_fields() {
+    fn trimmed_annotation_retains_unknown_fields() {
         let mut metadata: ObjectMeta =
             serde_json::from_value(json!({"annotations": {"other": "x"}})).unwrap();
         set_unknown_fields(&mut metadata, &[]);

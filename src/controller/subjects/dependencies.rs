@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn any_resource_change_affects_policy_with_suggestions() {
+    fn change_of_any_resource_affects_policy_with_suggestions() {
         let mut apps = dependencies(&["apps"], &["v1"], None);
         apps.has_suggestions = true;
         assert!(apps.are_touched_by(&resources("example.com/v1"), Profile::Truthful));

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn event_supersedes_by_source_uid_and_version() {
+    fn newer_object_is_determined_by_source_uid_and_version() {
         use EventSource::{Answered, Listed, Watched};
         let table = [
             // Only lists and watches add objects. Responses to writes do not.

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_of_source_returns_kind_of_each_watch() {
+    fn source_of_each_watch_has_its_kind() {
         let opt_in = OptIn::default();
         for kind in SubjectKind::opt_in() {
             let state = opt_in.state(kind).unwrap();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn orphan_is_none_if_subject_may_exist() {
+    fn status_object_is_no_orphan_if_subject_may_exist() {
         let unknown = OptInState::new(KIND).unwrap();
         unknown.put(object("a", "1"), EventSource::Listed);
         assert!(unknown.orphan("a").is_none());
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn forget_removes_objects_and_resets_state() {
+    fn forgotten_state_has_no_objects_and_is_unknown() {
         let state = listed(&[]);
         let id = SubjectId::new(KIND, "a");
         assert_eq!(state.ids(), std::slice::from_ref(&id));

@@ -517,7 +517,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn policy_index_bindings_are_unknown_before_list() {
+    fn bindings_are_unknown_before_first_list() {
         let bindings = Bindings::default();
         bindings.put(binding("a", "p"), EventSource::Watched);
         assert_eq!(names(&bindings, "p"), None);
@@ -527,7 +527,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn put_returns_previous_and_current_policy_of_binding() {
+    fn stored_binding_affects_its_previous_and_current_policy() {
         let bindings = Bindings::default();
         assert_eq!(
             bindings.put(binding("a", "p"), EventSource::Watched),
@@ -547,7 +547,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn put_retains_only_annotation_for_probe_inputs() {
+    fn stored_binding_retains_only_annotation_for_probe_inputs() {
         let bindings = Bindings::default();
         bindings.retain(&BTreeSet::new());
         let annotated = |value: &str| {

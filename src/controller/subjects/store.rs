@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn response_does_not_restore_deleted_policy() {
+    fn response_to_write_does_not_restore_deleted_policy() {
         let store = Store::default();
         assert!(store.put(policy("1", "a"), EventSource::Watched));
         assert!(store.put(policy("2", "a"), EventSource::Answered));
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn store_retain_removes_unlisted_subjects() {
+    fn subjects_that_are_not_listed_are_removed() {
         let store = Store::default();
         store.put(policy("1", "a"), EventSource::Watched);
         assert_eq!(store.retain(POLICIES, &["a".to_owned()].into()), []);

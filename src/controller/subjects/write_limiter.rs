@@ -76,7 +76,7 @@ mod tests {
     use crate::controller::tests::id;
 
     #[tokio::test(start_paused = true)]
-    async fn may_write_limits_writes_of_each_object() {
+    async fn writes_of_each_object_are_limited() {
         let write_limiter = WriteLimiter::default();
         for _ in 0..MAX_WRITES {
             assert!(write_limiter.may_write(LimitedObject::Subject(id("a"))));

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn opt_in_policy_null_field_is_absent() {
+    fn null_field_of_opt_in_policy_is_absent() {
         let empty = Subject::MutatingPolicy {
             policy: RequestPolicy::default(),
             mutations: Vec::new(),

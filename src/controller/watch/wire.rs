@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn wire_policy_has_needed_metadata_spec_and_status() {
+    fn received_policy_has_needed_metadata_spec_and_status() {
         let value = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
             "metadata": {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn wire_policy_has_unknown_fields_of_spec() {
+    fn received_policy_has_unknown_fields_of_spec() {
         let policy = |spec| -> RequestPolicy {
             let value = json!({"metadata": {"name": "a"}, "newer": 1, "spec": spec});
             serde_json::from_value::<WirePolicy>(value)
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn wire_binding_has_unknown_fields_of_spec_in_index() {
+    fn unknown_spec_fields_of_received_binding_are_in_the_index() {
         let put = |spec: Value| {
             let value = json!({"metadata": {"name": "b", "uid": "u", "resourceVersion": "1"}, "spec": spec});
             let WireValidatingBinding(binding) = serde_json::from_value(value).unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn wire_policy_null_field_is_absent() {
+    fn null_field_of_received_policy_is_absent() {
         let nothing = ValidatingAdmissionPolicy::default();
         for value in [
             json!({}),

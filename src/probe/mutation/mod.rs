@@ -458,7 +458,7 @@ mod tests {
     use crate::version::KubernetesVersion;
 
     #[test]
-    fn errors_of_built_in_object_omit_unknown_fields() {
+    fn validation_errors_of_built_in_object_omit_unknown_fields() {
         let schemas = Builtin::load(KubernetesVersion::DEFAULT).unwrap();
         let errors_of = |object: &Value, operation, subresource: &str| {
             let request = AdmissionRequest {
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn without_nulls_removes_fields_and_retains_items() {
+    fn null_fields_are_removed_and_null_items_are_retained() {
         for (object, expected) in [
             (json!(null), json!(null)),
             (
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn difference_describes_denial_error_and_missing_mutation() {
+    fn difference_from_expectation_describes_denial_error_and_missing_mutation() {
         let expects = |applies| Expect {
             applies,
             ..Expect::default()

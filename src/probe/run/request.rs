@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn probe_groups_are_those_of_resources_and_objects() {
+    fn api_groups_of_probe_come_from_resources_and_objects() {
         let probe: PolicyProbeSpec = serde_json::from_value(json!({"policyName": "a", "cases": [
             {"name": "a", "expect": {"decision": "Allow"}, "request": {
                 "object": {"apiVersion": "apps/v1", "kind": "Deployment"},

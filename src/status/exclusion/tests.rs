@@ -30,7 +30,7 @@ fn name_pattern_with_wildcard_matches_names() {
 }
 
 #[test]
-fn label_pattern_parses_kubectl_syntax() {
+fn label_pattern_accepts_kubectl_syntax() {
     let vendor = json!({"vendor": "a", "tier": "x"});
     for (selector, labels, expect) in [
         ("vendor=a", &vendor, true),

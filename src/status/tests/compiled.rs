@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn compiled_false_has_field_and_consequence() {
+fn compiled_is_false_with_field_and_consequence() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![
             finding(CompileFindingKind::Unsupported, "beyond"),
@@ -37,7 +37,7 @@ fn compiled_false_has_field_and_consequence() {
 
 /// An API server that is too new may have the function that the expression calls.
 #[test]
-fn uncompiled_expression_in_version_that_is_too_new_is_unknown() {
+fn compiled_is_unknown_for_unsupported_expression_in_version_that_is_too_new() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![finding(CompileFindingKind::Unsupported, "no function")];
         facts.server.version = KubernetesVersion::new(99);
@@ -70,7 +70,7 @@ fn uncompiled_expression_in_version_that_is_too_new_is_unknown() {
 }
 
 #[test]
-fn compiled_names_lowest_of_several_versions() {
+fn message_of_compiled_has_lowest_of_several_versions() {
     let facts = Facts::sound().with(|facts| {
         facts.server = ClusterVersion {
             version: KubernetesVersion::new(35).with_patch(4),
@@ -86,7 +86,7 @@ fn compiled_names_lowest_of_several_versions() {
 }
 
 #[test]
-fn compiled_unsafe_expression_is_false() {
+fn compiled_is_false_for_unsafe_expression() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsafe, "panics")]);
     check(

@@ -95,7 +95,7 @@ fn valid_rules_have_three_true_conditions() {
 }
 
 #[test]
-fn compiled_invalid_rule_has_field_path_of_api_server() {
+fn message_about_invalid_rule_has_field_path_of_api_server() {
     let desired = computed(&[
         spec(&json!([])),
         spec(&json!([{"rule": "true"}, {"rule": "self.sise > 0"}, {"rule": "self.size"}])),
@@ -132,7 +132,7 @@ fn compiled_invalid_rule_has_field_path_of_api_server() {
 }
 
 #[test]
-fn versions_with_one_schema_are_reported_once() {
+fn versions_with_the_same_schema_are_reported_once() {
     let one = spec(&json!([{"rule": "self.sise > 0"}]));
     let desired = computed(&[one.clone(), one]);
     let (_, text) = summary(&desired, ConditionType::Compiled);
@@ -143,7 +143,7 @@ fn versions_with_one_schema_are_reported_once() {
 }
 
 #[test]
-fn compiled_invalid_message_expression_denies_no_request() {
+fn message_about_invalid_message_expression_states_that_no_request_is_denied() {
     let rule = json!([{"rule": "self.size > 0", "messageExpression": "self.size"}]);
     let desired = computed(&[spec(&rule)]);
     let (state, text) = summary(&desired, ConditionType::Compiled);
@@ -157,7 +157,7 @@ fn compiled_invalid_message_expression_denies_no_request() {
 }
 
 #[test]
-fn type_checked_reports_errors_that_are_not_compile_errors() {
+fn type_checked_is_false_for_errors_that_are_not_compile_errors() {
     let costly = "self.names.all(a, self.names.all(b, self.names.all(c, a != b || b != c)))";
     let desired = computed(&[spec(&json!([{"rule": costly}])), spec(&json!([]))]);
     let (state, text) = summary(&desired, ConditionType::TypeChecked);
@@ -191,7 +191,7 @@ fn type_checked_reports_errors_that_are_not_compile_errors() {
 }
 
 #[test]
-fn compiled_schema_with_other_errors_is_unknown() {
+fn compiled_is_unknown_if_schema_has_other_errors() {
     let odd = json!({"properties": {"size": {"type": "integer"}},
         "x-kubernetes-validations": [{"rule": "self.sise > 0"}]});
     let desired = computed(&[odd, spec(&json!([]))]);
@@ -204,7 +204,7 @@ fn compiled_schema_with_other_errors_is_unknown() {
 }
 
 #[test]
-fn compiled_unreadable_definition_is_unknown() {
+fn compiled_is_unknown_for_unreadable_definition() {
     let desired = compute_from(&RuleFindings::unreadable("it nests too deeply"));
     let (state, text) = summary(&desired, ConditionType::Compiled);
     assert_eq!(state, "Unknown/UnsupportedExpression");
@@ -216,7 +216,7 @@ fn compiled_unreadable_definition_is_unknown() {
 }
 
 #[test]
-fn definition_without_rules_has_message() {
+fn definition_without_rules_has_true_conditions_with_message() {
     let desired = compute_from(&RuleFindings::default());
     for type_ in [ConditionType::Compiled, ConditionType::TypeChecked] {
         let (state, text) = summary(&desired, type_);

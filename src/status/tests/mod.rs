@@ -284,7 +284,7 @@ fn foreign_condition() -> Condition {
 }
 
 #[test]
-fn ready_valid_policy_is_true() {
+fn ready_is_true_for_valid_policy() {
     let desired = Facts::sound().compute(at(100));
     assert_eq!(desired.observed_generation, GENERATION);
     assert_eq!(desired.expression_warnings, []);
@@ -317,7 +317,7 @@ fn ready_valid_policy_is_true() {
 }
 
 #[test]
-fn compiled_unsupported_is_unknown_and_ready_is_true() {
+fn compiled_is_unknown_and_ready_is_true_for_unsupported_expression() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsupported, "odd()")]);
     check(
@@ -335,7 +335,7 @@ fn compiled_unsupported_is_unknown_and_ready_is_true() {
 }
 
 #[test]
-fn panicked_check_is_unknown_and_ready_is_pending() {
+fn conditions_of_panicked_check_are_unknown_and_ready_is_pending() {
     let facts = Facts::sound().with(|facts| facts.panicked = true);
     let desired = facts.compute(at(1));
     for type_ in [
@@ -356,7 +356,7 @@ fn panicked_check_is_unknown_and_ready_is_pending() {
 }
 
 #[test]
-fn deadline_exceeded_is_unknown_and_shows_expression() {
+fn condition_whose_deadline_is_exceeded_is_unknown_and_shows_expression() {
     let facts = Facts::sound().with(|facts| {
         facts.deadline = Some(CheckStep::TypeChecking);
     });
@@ -386,7 +386,7 @@ fn deadline_exceeded_is_unknown_and_shows_expression() {
 }
 
 #[test]
-fn deadline_exceeded_when_compiling_makes_types_unknown() {
+fn type_checked_is_unknown_if_compilation_exceeds_deadline() {
     let facts = Facts::sound().with(|facts| {
         facts.deadline = Some(CheckStep::Compiling);
     });
@@ -410,7 +410,7 @@ fn deadline_exceeded_when_compiling_makes_types_unknown() {
 }
 
 #[test]
-fn resources_matched_unserved_is_false() {
+fn resources_matched_is_false_if_no_matched_resource_is_served() {
     let facts = Facts::sound().with(|facts| {
         facts.matches = Matches {
             unserved: vec![UnservedResource {
@@ -455,7 +455,7 @@ fn resources_matched_unserved_is_false() {
 }
 
 #[test]
-fn resources_matched_does_not_count_wildcard_matches() {
+fn message_of_resources_matched_does_not_count_wildcard_matches() {
     let wildcard = |n: usize| MatchedResource {
         gvr: Gvr::new("example.com", "v1", format!("widgets{n}")),
         gvk: Gvk::new("example.com", "v1", "Widget"),
@@ -489,7 +489,7 @@ fn resources_matched_does_not_count_wildcard_matches() {
 }
 
 #[test]
-fn resources_matched_lists_unserved_resources() {
+fn message_of_resources_matched_lists_unserved_resources() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
@@ -530,7 +530,7 @@ fn undiscovered(facts: &mut Facts) {
 }
 
 #[test]
-fn resources_matched_incomplete_discovery_is_unknown() {
+fn resources_matched_is_unknown_if_discovery_is_incomplete() {
     let facts = Facts::sound().with(undiscovered);
     check(
         &facts,
@@ -628,7 +628,7 @@ fn retained_verdict_retains_warnings() {
 }
 
 #[test]
-fn params_resolved_undiscovered_kind_is_unknown() {
+fn params_resolved_is_unknown_for_undiscovered_kind() {
     let facts = Facts::sound().with(|facts| {
         facts.params = ParamKindState::Undiscovered {
             gvk: limit(),
@@ -645,7 +645,7 @@ fn params_resolved_undiscovered_kind_is_unknown() {
 }
 
 #[test]
-fn ready_reports_first_required_failure() {
+fn ready_has_reason_of_first_failed_required_condition() {
     use ConditionType::{Compiled, ParamsResolved, ResourcesMatched, TypeChecked};
     let invalid = |requires: &[ConditionType]| {
         Facts::sound().with(|facts| {
@@ -685,7 +685,7 @@ fn ready_reports_first_required_failure() {
 }
 
 #[test]
-fn compute_with_own_result_as_input_changes_nothing() {
+fn conditions_computed_from_their_own_result_are_unchanged() {
     let warned = || {
         Facts::sound().with(|facts| {
             facts.types.findings = vec![warning("spec.validations[0].expression", "text")];
@@ -703,7 +703,7 @@ fn compute_with_own_result_as_input_changes_nothing() {
 }
 
 #[test]
-fn is_satisfied_by_compares_every_field() {
+fn existing_status_is_compared_in_every_field() {
     let desired = Facts::sound().compute(at(10));
     let changes: [fn(&mut ValidatingAdmissionPolicyStatus); 6] = [
         |status| status.observed_generation = Some(1),

@@ -12,7 +12,7 @@ fn message(facts: &Facts, type_: ConditionType) -> String {
 }
 
 #[test]
-fn probes_passed_without_probes_is_absent() {
+fn probes_passed_is_absent_without_probes() {
     let desired = mutating().compute(at(1));
     let find = |type_| condition::find(&desired.conditions, type_);
     assert!(find(ConditionType::ProbesPassed).is_none());
@@ -38,7 +38,7 @@ fn bound_condition_of_mutating_policy_lists_no_actions() {
 }
 
 #[test]
-fn params_resolved_not_found_shows_that_no_request_is_changed() {
+fn message_about_missing_param_kind_states_that_no_request_is_changed() {
     let missing = ParamKindState::NotFound {
         gvk: Gvk::new("example.com", "v1", "Limit"),
         similar: Vec::new(),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn params_resolved_not_found_has_consequence() {
+fn message_about_missing_param_kind_has_consequence() {
     let facts = Facts::sound().with(|facts| {
         facts.params = ParamKindState::NotFound {
             gvk: limit(),
@@ -43,7 +43,7 @@ fn params_resolved_not_found_has_consequence() {
 }
 
 #[test]
-fn params_resolved_not_served_has_cause() {
+fn message_about_unserved_param_kind_has_cause() {
     let crd = || "replicalimits.rules.example.com".to_owned();
     let table = [
         (
@@ -307,7 +307,7 @@ fn probes_passed_is_retained_only_during_transient_failures() {
 }
 
 #[test]
-fn probes_passed_shows_unreadable_probe() {
+fn message_of_probes_passed_shows_unreadable_probe() {
     let probes = ProbesState::Known(vec![ProbeFacts {
         name: "p".into(),
         problem: Some("its spec cannot be read".into()),

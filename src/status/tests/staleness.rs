@@ -117,7 +117,7 @@ fn note_is_added_to_retained_condition_once() {
 }
 
 #[test]
-fn join_truncates_message_and_keeps_note() {
+fn joined_message_is_truncated_but_keeps_note() {
     let facts = Facts::sound().with(|facts| {
         match_undiscovered(facts);
         facts.matches.unserved = (0..4)
@@ -138,7 +138,7 @@ fn join_truncates_message_and_keeps_note() {
 }
 
 #[test]
-fn note_of_retained_condition_has_its_cause() {
+fn note_of_retained_condition_states_its_cause() {
     use super::super::staleness::note;
     use super::super::verdict::Verdict;
     let verdict = |status| Verdict::new(status, Reason::Pending, "");

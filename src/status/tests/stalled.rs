@@ -198,7 +198,7 @@ fn stalled_is_removed_from_corrected_policy() {
 }
 
 #[test]
-fn reason_remedy_is_edit_only_for_errors_of_the_policy() {
+fn edit_is_the_remedy_only_for_errors_of_the_policy() {
     let edits: Vec<&str> = Reason::ALL
         .iter()
         .filter(|reason| reason.remedy() != Remedy::Elsewhere)

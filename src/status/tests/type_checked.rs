@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn type_checked_unavailable_schema_is_unknown() {
+fn type_checked_is_unknown_if_schema_is_unavailable() {
     let facts = Facts::sound().with(timed_out);
     check(
         &facts,
@@ -86,7 +86,7 @@ fn ready_is_true_if_schema_is_permanently_unavailable() {
 }
 
 #[test]
-fn type_checked_partial_result_is_used_without_earlier_verdict() {
+fn partial_type_check_is_used_if_there_is_no_earlier_verdict() {
     let partly = || {
         Facts::sound().with(|facts| {
             timed_out(facts);
@@ -121,7 +121,7 @@ fn type_checked_partial_result_is_used_without_earlier_verdict() {
 }
 
 #[test]
-fn type_checked_reports_coverage() {
+fn message_of_type_checked_has_numbers_of_kinds() {
     let table: [(usize, usize, usize, &str, &str); 6] = [
         // Numbers of warnings, checked kinds and unchecked kinds; expected verdict; expected message.
         (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
@@ -180,7 +180,7 @@ fn type_checked_reports_coverage() {
 }
 
 #[test]
-fn type_checked_reports_kinds_matched_by_wildcards() {
+fn message_of_type_checked_reports_kinds_matched_by_wildcards() {
     let table: [(usize, usize, usize, &str, &str); 4] = [
         // Numbers of checked kinds by name, checked kinds by wildcard and unchecked kinds by wildcard; expected
         // verdict; expected message.
@@ -237,7 +237,7 @@ fn type_checked_reports_kinds_matched_by_wildcards() {
 }
 
 #[test]
-fn type_checked_does_not_count_kinds_beyond_limit() {
+fn message_of_type_checked_does_not_count_kinds_beyond_limit() {
     // The message must not depend on the number, because each new CRD changes the number.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
@@ -266,7 +266,7 @@ fn type_checked_does_not_count_kinds_beyond_limit() {
 }
 
 #[test]
-fn type_checked_warning_does_not_claim_failure() {
+fn message_about_type_warning_does_not_claim_failure() {
     let first = "spec.validations[0].expression";
     let warned = with_severity(Severity::Warning, first, "undefined field 'x'");
     let facts = Facts::sound().with(|facts| facts.types.findings = vec![warned.clone()]);
@@ -288,7 +288,7 @@ fn type_checked_warning_does_not_claim_failure() {
 }
 
 #[test]
-fn type_checked_lists_unchecked_params_and_groups() {
+fn message_of_type_checked_lists_unchecked_params_and_groups() {
     let facts = Facts::sound().with(|facts| {
         facts.types.params = Some((limit(), false));
         facts.matches.incomplete = vec![("metrics.k8s.io/v1".into(), "503".into())];
@@ -310,7 +310,7 @@ fn type_checked_lists_unchecked_params_and_groups() {
 }
 
 #[test]
-fn type_checked_shows_worst_consequence() {
+fn message_of_type_checked_shows_worst_consequence() {
     let message = |n: usize| {
         let mut findings = warning(&format!("spec.validations[{n}].messageExpression"), "x");
         findings.consequence = Consequence::OtherMessage;

@@ -65,7 +65,7 @@ fn expression_warnings_below_limit_are_complete() {
 }
 
 #[test]
-fn expression_warnings_long_list_ends_with_count() {
+fn long_list_of_expression_warnings_ends_with_count() {
     let input: Vec<Warning> = (0..1000)
         .map(|n| rendered(&format!("f{n}"), &"x".repeat(1000)))
         .collect();
@@ -87,7 +87,7 @@ fn expression_warnings_long_list_ends_with_count() {
 }
 
 #[test]
-fn expression_warnings_long_warning_omits_whole_kinds() {
+fn long_expression_warning_omits_whole_kinds() {
     let part = |n: usize| format!("apps/v1, Kind=Kind{n:03}: ERROR: {}\n", "x".repeat(1000));
     let long = Warning {
         parts: (0..200).map(part).collect(),
@@ -109,7 +109,7 @@ fn expression_warnings_long_warning_omits_whole_kinds() {
 }
 
 #[test]
-fn expression_warnings_huge_part_is_truncated() {
+fn huge_part_of_expression_warning_is_truncated() {
     let included = expression_warnings(&[rendered("f", &"é".repeat(1_000_000))], MAX_TOTAL_BYTES);
     let [only] = included.as_slice() else {
         panic!("one warning")
@@ -137,7 +137,7 @@ fn warning_budget_shrinks_with_size_of_policy() {
 }
 
 #[test]
-fn type_checked_message_has_first_finding() {
+fn message_of_type_checked_has_first_finding() {
     let table = [
         (
             deployment(),

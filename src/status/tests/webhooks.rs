@@ -88,7 +88,7 @@ fn webhook_configuration_has_no_binding_conditions() {
 }
 
 #[test]
-fn from_webhooks_counts_shared_kind_once() {
+fn kind_shared_by_webhooks_is_counted_once() {
     let kinds = |names: &[&str]| -> Vec<Gvk> {
         let names = names.iter();
         names.map(|name| Gvk::new("", "v1", *name)).collect()
@@ -110,7 +110,7 @@ fn from_webhooks_counts_shared_kind_once() {
 }
 
 #[test]
-fn resources_matched_of_configuration_is_the_worst_of_its_webhooks() {
+fn resources_matched_of_configuration_is_the_worst_result_of_its_webhooks() {
     use super::super::verdict::Evidence::{Complete, Partial, Pending};
     let some = |n| matched(n, &[]);
     let undiscovered = |n_resources| MatchSummary {

@@ -111,7 +111,7 @@ fn metric_counters_increase_with_each_event() {
 }
 
 #[test]
-fn metrics_encode_as_openmetrics() {
+fn metrics_are_encoded_as_openmetrics() {
     let text = Metrics::new().encode().unwrap();
     assert!(text.ends_with("# EOF\n"));
     for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
@@ -143,7 +143,7 @@ fn policy_series_have_reason_and_actions() {
 }
 
 #[test]
-fn policy_series_have_kind() {
+fn policy_series_have_kind_as_label() {
     let metrics = Metrics::new();
     let mutating = SubjectId::new(SubjectKind::MutatingAdmissionPolicy, "a");
     metrics.set_policy(&mutating, sample());
@@ -162,7 +162,7 @@ fn policy_series_have_kind() {
 }
 
 #[test]
-fn forget_source_removes_series() {
+fn series_of_forgotten_source_are_removed() {
     let metrics = Metrics::new();
     let source = Source::MutatingPolicies;
     metrics.synced(source);

@@ -176,7 +176,7 @@ fn rules_have_unique_name_and_reason() {
 }
 
 #[test]
-fn comparison_of_kind_is_a_guard() {
+fn comparison_of_kind_acts_as_guard() {
     check_false(
         "object.kind == 'Pod' ? object.spec.hostNetwork == true : object.spec.template.spec.hostNetwork == true",
     );
@@ -194,7 +194,7 @@ fn comparison_of_kind_is_a_guard() {
 }
 
 #[test]
-fn variables_and_match_conditions_are_guards() {
+fn variables_and_match_conditions_act_as_guards() {
     let in_variable = json!({
         "variables": [
             {"name": "isPod", "expression": "object.kind == 'Pod'"},
@@ -222,7 +222,7 @@ fn variables_and_match_conditions_are_guards() {
 }
 
 #[test]
-fn has_is_a_guard() {
+fn has_macro_acts_as_guard() {
     check_false("has(object.spec.template)");
     check_false("!has(object.spec.template) || object.spec.template.spec.hostNetwork");
     check_false("object.spec.?template.hasValue()");
@@ -509,7 +509,7 @@ fn excluded_resources_are_not_checked() {
 }
 
 #[test]
-fn has_of_unknown_field_is_a_warning() {
+fn has_macro_on_unknown_field_has_a_warning() {
     let pods = json!({"resources": ["pods"]});
     let vain = &[
         "Kind=Pod: WARNING: <input>:1:4: undefined field 'template'",
@@ -531,7 +531,7 @@ fn has_of_unknown_field_is_a_warning() {
 }
 
 #[test]
-fn has_of_required_field_is_always_true() {
+fn has_macro_on_required_field_is_always_true() {
     // A Deployment always has `template`, so only pods reach the other branch.
     check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(
@@ -678,7 +678,7 @@ fn namespace_object_is_null_in_match_conditions() {
 
 /// A validation that does not compile denies no requests, so its message is never evaluated.
 #[test]
-fn messages_of_uncompiled_validations_are_skipped() {
+fn messages_of_validations_that_do_not_compile_are_skipped() {
     let spec = json!({"validations": [
         {"expression": "'a'", "messageExpression": "object.spec.nothing + ''"},
     ]});

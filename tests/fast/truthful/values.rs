@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn constant_call_is_a_guard() {
+fn call_with_constant_result_acts_as_guard() {
     check_false("object.kind.matches('^Deployment$') || object.spec.hostNetwork == true");
     check_false("object.kind.size() != 3 || object.spec.hostNetwork == true");
     check_false("object.?kind != optional.of('Pod') || object.spec.hostNetwork == true");
@@ -40,7 +40,7 @@ fn values_have_types_of_decoded_objects() {
 /// A condition narrows the possible types of a variable in its branches. For example, in `has(x.a) ? x.a : x.b`, the
 /// type of `x` has a field `a` in the first branch, but not in the second one.
 #[test]
-fn conditions_narrow_values() {
+fn conditions_narrow_types_of_values() {
     let pods = json!({"resources": ["pods"]});
     let named = "[{'a': 1}, {'b': 2}]";
     let of_both = "object.spec.containers.map(c, c.image == 'a' ? {'a': 1} : {'b': c.image})";
@@ -139,7 +139,7 @@ fn expression_that_is_never_evaluated_is_not_reported() {
 /// Macros over literal lists and maps are interpreted element by element. `exists` ends at the first element that is
 /// true.
 #[test]
-fn literal_elements_are_interpreted() {
+fn elements_of_literals_are_interpreted_one_by_one() {
     let pods = json!({"resources": ["pods"]});
     check_on(&pods, "[{'a': 1}, {'b': 2}].exists(x, x.a == 1)", &[]);
     check_on(

@@ -567,7 +567,7 @@ const ROWS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn findings_are_messages_of_upstream() {
+fn findings_have_upstream_messages() {
     for (text, expected) in ROWS {
         let diagnostics = findings(text, Behavior::new(CelGo::V0_26));
         let errors = diagnostics.as_slice().iter().map(|error| {

@@ -83,7 +83,7 @@ fn parsers_agree_on_locations_of_random_tokens() {
 }
 
 #[test]
-fn parser_long_expressions_take_linear_time() {
+fn long_expressions_are_parsed_in_linear_time() {
     let units = [
         "a.b",
         ".b",
@@ -128,7 +128,7 @@ fn parser_long_expressions_take_linear_time() {
 }
 
 #[test]
-fn parser_valid_expression_has_no_findings() {
+fn valid_expression_has_no_findings() {
     for text in ["a", "-1.0.f(-x)[?0].?b", "T{a: {?b: [c,],},} in .d.e(f)"] {
         assert_eq!(
             findings(text, Behavior::new(CelGo::V0_26)),

@@ -239,7 +239,7 @@ mod tests {
     use crate::types::{Primitive, TypeParam};
 
     #[test]
-    fn is_equivalent_ignores_wrappers_and_names_of_parameters() {
+    fn type_equivalence_ignores_wrappers_and_parameter_names() {
         let wrapper = || Type::Wrapper(Primitive::Int);
         let param = |name| Type::Param(TypeParam::Declared(name));
         for (left, right, expected) in [

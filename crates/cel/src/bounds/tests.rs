@@ -62,7 +62,7 @@ fn greatest_size(expression: &str) -> u64 {
 }
 
 #[test]
-fn size_of_result_follows_from_operands() {
+fn size_of_result_depends_on_sizes_of_operands() {
     for (expression, expected) in [
         ("t", 10),
         ("t + t + 'abc'", 23),
@@ -90,7 +90,7 @@ fn size_of_result_follows_from_operands() {
 }
 
 #[test]
-fn long_format_precision_is_part_of_size() {
+fn longest_number_in_format_includes_precision() {
     assert_eq!(calls::longest_number("%.12f %d %.300e"), 300);
     assert_eq!(calls::longest_number("%s"), 0);
 }

@@ -438,7 +438,7 @@ fn outcome(text: &str) -> String {
 }
 
 #[test]
-fn check_returns_types_and_errors_of_upstream() {
+fn checker_returns_types_and_errors_of_upstream() {
     for (text, expected) in ROWS {
         assert_eq!(outcome(text), *expected, "{text}");
     }

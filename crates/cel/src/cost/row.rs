@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_shows_kind_and_fixed_cost() {
+    fn debug_output_of_costs_shows_kind_and_fixed_cost() {
         let costs = Costs::fixed(7);
         assert_eq!(format!("{:?}", StaticCost::Fixed(7)), "Fixed(7)");
         assert_eq!(format!("{:?}", RuntimeCost::Fixed(8)), "Fixed(8)");

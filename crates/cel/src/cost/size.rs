@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn size_by_factor_rounds_up_and_saturates() {
+    fn size_multiplied_by_factor_is_rounded_up_and_saturates() {
         let size = |min, max| SizeEstimate::new(min, max);
         assert_eq!(size(1, 11).by_factor(0.1), CostEstimate::new(1, 2));
         assert_eq!(size(0, 10).by_factor(0.1), CostEstimate::new(0, 1));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn size_plus_and_times_saturate() {
+    fn sums_and_products_of_costs_saturate() {
         let big = CostEstimate::new(2, u64::MAX - 1);
         assert_eq!(
             big.plus(CostEstimate::fixed(2)),
@@ -191,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn size_union_contains_both_ranges() {
+    fn union_of_costs_contains_both_ranges() {
         let union = CostEstimate::new(3, 4).union(CostEstimate::new(1, 2));
         assert_eq!(union, CostEstimate::new(1, 4));
     }
     #[test]
-    fn display_shows_both_bounds() {
+    fn cost_is_displayed_with_both_bounds() {
         assert_eq!(CostEstimate::new(1, 20).to_string(), "1..20");
     }
 }

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn render_wide_character_uses_wide_caret() {
+    fn wide_character_has_wide_dot_in_marker_line() {
         let mut diagnostics = Diagnostics::default();
         diagnostics.report(Code::TypeMismatch, Location { line: 1, column: 4 }, "m");
         assert_eq!(
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn report_beyond_limit_counts_errors() {
+    fn errors_beyond_limit_are_counted() {
         let mut diagnostics = Diagnostics::default();
         for _ in 0..103 {
             diagnostics.report(Code::Syntax, Location { line: 1, column: 0 }, "m");
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn render_error_without_location_has_no_snippet() {
+    fn error_without_location_has_no_snippet() {
         let mut diagnostics = Diagnostics::default();
         diagnostics.report(Code::LimitExceeded, Location::NONE, "m");
         assert_eq!(diagnostics.render("x"), "ERROR: <input>:-1:0: m");
@@ -359,7 +359,7 @@ mod tests {
     };
 
     #[test]
-    fn render_sorts_and_separates_lines() {
+    fn rendered_errors_are_sorted_and_separated() {
         let mut diagnostics = found(&[3, 1]);
         let location = Location { line: 2, column: 0 };
         diagnostics.report(Code::Syntax, location, "last");
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_keeps_diagnostics_within_length() {
+    fn diagnostics_are_cut_to_maximum_length() {
         let text = "abc";
         let one = "ERROR: <input>:1:1: m0\n | abc\n | ^".len();
         for (max_bytes, n_kept) in [(0, 1), (one - 1, 1), (one, 2), (2 * one + 2, 3)] {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn retain_keeps_number_of_diagnostics_left_out() {
+    fn filter_does_not_change_number_of_omitted_diagnostics() {
         let columns: Vec<i32> = (0..103).collect();
         let mut diagnostics = found(&columns);
         assert_eq!((diagnostics.n_found(), diagnostics.n_left_out()), (103, 3));

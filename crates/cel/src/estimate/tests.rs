@@ -60,7 +60,7 @@ fn checked(expression: &str, variables: &[(&str, Type)]) -> checker::CheckedAst 
 
 /// Source: cel-go `checker/cost_test.go`, `TestCost`, "estimated function call".
 #[test]
-fn estimate_custom_costs_replace_overload_costs() {
+fn custom_costs_replace_overload_costs() {
     let own = ("timestamp_to_year", StaticCost::Fixed(7));
     let variables = [("input", Type::Timestamp)];
     let checked = checked_at(Some(own), "input.getFullYear()", &variables);
@@ -70,7 +70,7 @@ fn estimate_custom_costs_replace_overload_costs() {
 
 /// Source: cel-go `checker/cost_test.go`, `TestCost`, "str concat custom cost estimate".
 #[test]
-fn estimate_custom_costs_of_standard_function_use_argument_sizes() {
+fn custom_costs_of_standard_function_use_argument_sizes() {
     let costs = StaticCost::Of(|call, sizes| {
         let cost = |node: &AstNode<'_>| size_of(sizes, node).by_factor(0.2);
         CallEstimate::from_cost(match (call.target, call.args) {
@@ -88,7 +88,7 @@ fn estimate_custom_costs_of_standard_function_use_argument_sizes() {
 }
 
 #[test]
-fn estimate_deep_tree_is_supported() {
+fn cost_of_deep_tree_is_estimated() {
     let deep = format!("{}x{}", "-(".repeat(200), ")".repeat(200));
     let checked = checked(&deep, &[("x", Type::Int)]);
     let estimate = estimate(&checked, &UnknownSizes, CostOptions::default());
@@ -96,7 +96,7 @@ fn estimate_deep_tree_is_supported() {
 }
 
 #[test]
-fn estimate_nested_loops_saturate() {
+fn cost_of_deeply_nested_loops_saturates() {
     let mut expression = "true".to_owned();
     for n in 0..30 {
         expression = format!("l.all(x{n}, {expression})");
@@ -107,7 +107,7 @@ fn estimate_nested_loops_saturate() {
 }
 
 #[test]
-fn estimate_paths_start_with_variable() {
+fn paths_of_estimated_nodes_start_with_variable() {
     struct Seen(std::sync::Mutex<Vec<String>>);
     impl SizeEstimator for Seen {
         fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
@@ -140,7 +140,7 @@ fn estimate_paths_start_with_variable() {
 
 /// The expected results are those of cel-go 0.22.0 and 0.23.2.
 #[test]
-fn estimates_use_sizes_of_local_variables_since_0_23() {
+fn estimates_use_sizes_of_local_variables_since_cel_go_0_23() {
     const FILTER: &str =
         "['abcdefghijklmnopqrstuv', 'b'].filter(x, x.contains('abcdefghijk')).map(y, y)";
     const NESTED: &str = "[[1]].map(x, x.map(y, y)).all(z, z.all(w, w == 1))";

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bind_replaces_value_of_name() {
+    fn second_binding_of_name_replaces_first() {
         let mut bindings = Bindings::default();
         bindings.bind("a", Value::Int(1));
         bindings.bind("b", Value::Int(2));

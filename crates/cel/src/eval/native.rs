@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn convert_bytes_to_json_encodes_as_base64() {
+    fn bytes_are_encoded_as_base64() {
         for (bytes, text) in [
             (&b""[..], ""),
             (b"a", "YQ=="),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn convert_out_of_range_fails() {
+    fn native_conversion_of_value_out_of_range_fails() {
         let error = |native: Native, value: Value| {
             native
                 .convert(&value, &EvalBudget::default())

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn sort_equal_elements_are_ordered_as_in_go() {
+    fn equal_elements_are_sorted_as_in_go() {
         for (len, modulus, factor, expected) in [
             (13, 3, 1, 0xc495_6863_6c3f_027b),
             (40, 5, 7, 0x0521_1b0a_65ed_2a2d),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn sort_inconsistent_order_terminates() {
+    fn sort_with_inconsistent_comparison_terminates() {
         let less = |a: usize, b: usize| (a * a * 31) % 17 < (b * b * 7) % 19;
         check(300, less, 0x6817_6ca1_5050_4a95);
     }

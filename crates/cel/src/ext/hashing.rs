@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hash_equal_values_have_equal_hashes() {
+    fn equal_values_have_equal_hashes() {
         let map =
             |value: Value| Value::map([("a".into(), value), ("b".into(), true.into())]).unwrap();
         let values = |number: fn(i64) -> Value| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn hashed_values_contain_values_equal_to_inserted_ones() {
+    fn inserted_value_is_found_by_equal_value() {
         let budget = EvalBudget::default();
         let mut values = Values::new(&budget);
         for value in [Value::Int(1), "a".into(), f64::NAN.into(), Value::none()] {

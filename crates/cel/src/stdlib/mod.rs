@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn library_omits_former_names() {
+    fn former_names_of_operators_are_undefined() {
         for name in ["_in_", "in", "__not_strictly_false__"] {
             assert!(env().lookup_function(name).is_none(), "{name}");
         }

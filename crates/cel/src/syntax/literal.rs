@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn number_literals_out_of_range_are_none() {
+    fn number_literals_out_of_range_have_no_value() {
         assert_eq!(int("9223372036854775808", true), Some(i64::MIN));
         assert_eq!(int("9223372036854775808", false), None);
         assert_eq!(int("0x10", true), Some(-16));

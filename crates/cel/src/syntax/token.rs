@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn describe_quotes_operators_in_backticks() {
+    fn operators_are_described_in_backticks() {
         for (kinds, described) in [
             (&[Equals, NotEquals, In][..], "`==` `!=` `in`"),
             (&[Less, LessEquals], "`<` `<=`"),

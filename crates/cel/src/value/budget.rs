@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn budget_reserve_fails_beyond_limit_and_uses_no_bytes() {
+    fn reservation_uses_no_bytes_and_fails_beyond_limit() {
         let budget = EvalBudget::new(1, 100);
         budget.reserve(100).unwrap();
         budget.reserve_text(50).unwrap();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn budget_release_frees_all_but_result_and_retained_bytes() {
+    fn release_frees_all_bytes_except_those_of_result_and_retained_values() {
         let budget = EvalBudget::new(1, 1_000);
         let outer = budget.mark();
         budget.allocate(100).unwrap();

@@ -13,7 +13,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn wrong_directives_have_errors() {
+fn invalid_directives_have_errors() {
     let unknown = "unknown directive: a line that begins with `%` must be `%YAML` or `%TAG`";
     check("%FOO 1\n---\n", &format!("1:1 {unknown}"));
     check("%YAML: 1.1\n---\n", &format!("1:1 {unknown}"));
@@ -50,7 +50,7 @@ fn wrong_directives_have_errors() {
 }
 
 #[test]
-fn wrong_tags_have_errors() {
+fn invalid_tags_have_errors() {
     let space = "missing space after the tag; quote the string if `!` is part of it";
     check("a: !<tag:x", "1:11 missing `>` at the end of the tag");
     check("a: !<>", "1:6 missing tag name");
@@ -77,7 +77,7 @@ fn wrong_tags_have_errors() {
 }
 
 #[test]
-fn wrong_blocks_have_errors() {
+fn invalid_blocks_have_errors() {
     check(
         "- a\nb: 1",
         "2:1 expected `-`: a line indented like the items of a list must be an item",
@@ -139,7 +139,7 @@ fn wrong_blocks_have_errors() {
 }
 
 #[test]
-fn wrong_flow_collections_have_errors() {
+fn invalid_flow_collections_have_errors() {
     check(
         "a: [b\n",
         "1:4 missing `,` or `]` before the end of the document",
@@ -173,7 +173,7 @@ fn wrong_flow_collections_have_errors() {
 }
 
 #[test]
-fn wrong_scalars_have_errors() {
+fn invalid_scalars_have_errors() {
     check("a: 'b", "1:4 missing closing `'`");
     check("a: \"b\n c", "1:4 missing closing `\"`");
     check(
@@ -213,7 +213,7 @@ fn wrong_scalars_have_errors() {
 }
 
 #[test]
-fn wrong_anchors_and_keys_have_errors() {
+fn invalid_anchors_and_keys_have_errors() {
     let name = "an anchor name can only contain letters, digits, `_` and `-`; quote a string that begins with";
     check("a: *b", "1:4 anchor `&b` is not defined before this alias");
     check("a: * b", &format!("1:5 {name} `*`"));
@@ -277,7 +277,7 @@ fn depth_is_limited_to_255() {
 }
 
 #[test]
-fn copies_are_limited_across_documents() {
+fn copies_of_aliases_are_limited_across_documents() {
     let mut copies = Copies::default();
     let text = format!("a: &a {}\nb: [*a, *a]", "x".repeat(3 * 1024 * 1024));
     for _ in 0..2 {
@@ -298,7 +298,7 @@ fn check_json(text: &str, expected: &str) {
 }
 
 #[test]
-fn wrong_json_has_errors() {
+fn invalid_json_has_errors() {
     check_json("{\"a\" 1}", "1:6 expected `:`");
     check_json("{\"a\": 1", "1:8 expected `,` or `}`");
     check_json("{\"a\": 1]", "1:8 expected `,` or `}`");

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn to_json_matches_kubectl() {
+fn yaml_is_converted_to_json_as_in_kubectl() {
     for (text, wanted) in [
         ("", json!(null)),
         ("# nothing", json!(null)),
@@ -39,7 +39,7 @@ fn to_json_matches_kubectl() {
 }
 
 #[test]
-fn to_json_invalid_input_fails() {
+fn conversion_of_invalid_input_fails() {
     for text in [
         "a: [",
         "? [a]\n: b",
@@ -55,7 +55,7 @@ fn to_json_invalid_input_fails() {
 }
 
 #[test]
-fn to_json_alias_expansion_is_bounded() {
+fn expansion_of_aliases_is_bounded() {
     let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned()];
     for n in 1..20 {
         let items = vec![format!("*a{}", n - 1); 9].join(", ");
@@ -75,7 +75,7 @@ fn to_json_alias_expansion_is_bounded() {
 }
 
 #[test]
-fn to_json_depth_is_bounded() {
+fn depth_of_converted_yaml_is_bounded() {
     assert!(to_json(&"[".repeat(100_000)).is_err());
     for (open, close) in [("[", "]"), ("{a: ", "}"), ("[a: ", "]")] {
         // In a flow list, the item `a: 1` is a map, so each item has two levels.
@@ -88,7 +88,7 @@ fn to_json_depth_is_bounded() {
 }
 
 #[test]
-fn read_records_spans() {
+fn nodes_and_keys_have_spans() {
     let text = "a: 1\nb: {c: [x, 'y']}\na: &t |\n  text\nd: *t\n";
     let node = read(text, &mut Copies::default()).unwrap().unwrap();
     let slice = |node: &Node| text.get(node.span.clone()).unwrap().trim_end().to_owned();

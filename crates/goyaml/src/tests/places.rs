@@ -27,7 +27,7 @@ fn check(text: &str, style: Style, expected: &[usize]) {
 }
 
 #[test]
-fn written_returns_position_of_each_character() {
+fn each_character_of_a_scalar_has_a_position() {
     check("a: bcd\n", Style::Plain, &[3, 4, 5]);
     check("a: b\n  c\n", Style::Plain, &[3, 4, 7]);
     check("a: b\n\n  c\n", Style::Plain, &[3, 5, 8]);
@@ -58,7 +58,7 @@ fn written_returns_position_of_each_character() {
 }
 
 #[test]
-fn written_with_other_value_returns_nothing() {
+fn scalar_with_another_value_has_no_positions() {
     assert_eq!(written("a: bcd\n", 3..6, Style::Plain, "bcd"), [3, 4, 5]);
     assert_eq!(written("a: bcd\n", 3..6, Style::Plain, "bxd"), [0_usize; 0]);
     assert_eq!(
@@ -72,7 +72,7 @@ fn written_with_other_value_returns_nothing() {
 }
 
 #[test]
-fn nodes_of_json_have_style_and_span() {
+fn json_nodes_have_style_and_span() {
     let (node, _) = json_text::read("{\"a\": \"b\", \"a\": 5}", 0)
         .unwrap()
         .unwrap();
@@ -136,7 +136,7 @@ fn accessors_return_parts_of_nodes() {
 }
 
 #[test]
-fn entries_record_repeats_and_merges() {
+fn entries_record_duplicate_and_merged_keys() {
     let root = node("a: 1\n<<: {a: 2, b: 3}\nb: 4\na: 5\n");
     let a = root.entry("a").unwrap();
     assert_eq!(a.node.to_json(), json!(5));

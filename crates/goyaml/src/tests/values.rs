@@ -187,7 +187,7 @@ fn block_scalars_are_chomped_and_folded() {
 }
 
 #[test]
-fn merge_keys_keep_earlier_entries_of_lists() {
+fn earlier_map_in_list_of_merge_key_takes_precedence() {
     check(
         "a: &a {x: 1, v: 1}\nb: &b {x: 2, z: 2}\nc: {<<: [*a, *b], z: 3}",
         &json!({"a": {"x": 1, "v": 1}, "b": {"x": 2, "z": 2}, "c": {"x": 1, "v": 1, "z": 3}}),
@@ -200,7 +200,7 @@ fn merge_keys_keep_earlier_entries_of_lists() {
 }
 
 #[test]
-fn keys_are_converted_to_names() {
+fn keys_of_other_types_are_converted_to_strings() {
     check("'null': 1", &json!({"null": 1}));
     check("yes: 1\nno: 2", &json!({"true": 1, "false": 2}));
     check(

@@ -54,7 +54,7 @@ fn strings_have_quotes_only_if_needed() {
 }
 
 #[test]
-fn lines_are_written_as_blocks() {
+fn multiline_strings_are_written_as_block_scalars() {
     let cases = [
         ("a\nb\n", "|\n  a\n  b\n"),
         ("a\nb", "|-\n  a\n  b\n"),

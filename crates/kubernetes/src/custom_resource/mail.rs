@@ -204,7 +204,7 @@ mod tests {
     use super::is_address;
 
     #[test]
-    fn is_address_agrees_with_go() {
+    fn mail_address_syntax_agrees_with_go() {
         for text in [
             "a@b",
             " a.b@c.d ",

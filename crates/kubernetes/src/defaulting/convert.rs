@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn convert_moves_cpu_target_between_versions() {
+    fn conversion_moves_cpu_target_of_autoscaler() {
         let spec = |object: &Value, from: &str, to: &str| {
             convert(object, &gvk(from), &gvk(to)).map(|converted| converted["spec"].clone())
         };
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn convert_with_data_loss_is_an_error() {
+    fn conversion_with_data_loss_is_an_error() {
         let message = "autoscaling/v2 HorizontalPodAutoscaler to autoscaling/v1";
         let check = |object: &Value| {
             let error = convert(object, &gvk("v2"), &gvk("v1")).unwrap_err();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn convert_of_kinds_with_same_fields_keeps_object() {
+    fn conversion_between_versions_with_same_fields_keeps_object() {
         let object = json!({"apiVersion": "networking.k8s.io/v1beta1", "kind": "ServiceCIDR",
             "metadata": {"name": "a"}, "spec": {"cidrs": ["10.0.0.0/8"]}});
         let of = |version: &str| Gvk::new("networking.k8s.io", version, "ServiceCIDR");

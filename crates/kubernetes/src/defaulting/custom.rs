@@ -278,7 +278,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn complete_sets_defaults_and_prunes_unknown_fields() {
+    fn custom_resource_gets_defaults_and_unknown_fields_are_pruned() {
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {
             "size": {"type": "integer", "default": 3},
             "name": {"type": "string", "nullable": true, "default": "a"},

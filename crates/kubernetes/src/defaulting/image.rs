@@ -119,7 +119,7 @@ mod tests {
     use super::is_latest;
 
     #[test]
-    fn is_latest_accepts_tag_latest_or_no_tag() {
+    fn image_with_tag_latest_or_no_tag_is_latest() {
         for image in [
             "a",
             "a:latest",

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn admit_sets_tolerations_and_priority_of_pod() {
+    fn created_pod_gets_tolerations_and_priority() {
         let both = json!([toleration("not-ready"), toleration("unreachable")]);
         let pod = |spec: Value| json!({"spec": spec});
         let defaults = |spec: Value| {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn admit_keeps_tolerations_of_same_taint() {
+    fn toleration_of_a_taint_is_not_added_twice() {
         let check = |given: Value, added: &[&str]| {
             let mut object = json!({"spec": {"tolerations": [given]}});
             admit(&Gvk::new("", "v1", "Pod"), &mut object);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn admit_sets_taint_and_finalizers() {
+    fn created_node_gets_taint_and_volumes_get_finalizers() {
         let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
         check(
             ("", "Node"),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn update_keeps_priority_of_pod() {
+    fn updated_pod_keeps_priority() {
         let updated = |kind: (&str, &str), new: Value| {
             let mut object = json!({"spec": new});
             let old = json!({"spec": {"priority": 7, "preemptionPolicy": "Never"}});

@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_resource_metadata_is_decoded_into_go_type() {
+    fn metadata_of_custom_resource_is_decoded_into_go_type() {
         let metadata = json!({"name": "a", "labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": [],
             "generateName": "", "colour": "red"});
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {}, "annotations": {"a": null}}});

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merge_encodes_strings_and_overrides_data() {
+    fn string_data_of_secret_is_encoded_and_overrides_data() {
         let merged = |texts: Option<Value>, data: Option<Value>| {
             let mut secret = json!({"type": "Opaque", "stringData": {"wrong": "x"}});
             merge(&mut secret, [texts, data]);

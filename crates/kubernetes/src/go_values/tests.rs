@@ -20,7 +20,7 @@ fn service(spec: &Json) -> Value {
 }
 
 #[test]
-fn structs_are_equal_if_only_empty_values_differ() {
+fn empty_and_unset_fields_of_structs_are_equal() {
     let with =
         |ports: Json, selector: Json| service(&json!({"ports": ports, "selector": selector}));
     let empty = with(Json::Null, Json::Null);

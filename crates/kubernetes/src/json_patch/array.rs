@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn index_is_within_list_or_counted_from_its_end() {
+    fn negative_list_index_counts_from_the_end() {
         for (index, expected) in [
             (0, Some(0)),
             (1, Some(1)),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decoded_requires_kind_and_version() {
+    fn patched_object_needs_kind_and_valid_version() {
         let valid = json!({"apiVersion": "a/v1", "kind": "Box", "x": 1});
         assert_eq!(decoded(valid.clone()), Ok(valid));
         let without_version = json!({"kind": "Box", "apiVersion": null});

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equals_follows_rules_of_library() {
+    fn nodes_are_compared_as_in_upstream_library() {
         let panic = Err(PatchError::Panic(NIL_POINTER));
         for (a, b, expected) in [
             (json!(1), json!(1), Ok(true)),

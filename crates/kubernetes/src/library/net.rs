@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_address_accepts_valid_addresses() {
+    fn valid_addresses_are_parsed() {
         check("10.0.0.1", "10.0.0.1");
         check("::", "::");
         check("2001:DB8:0:0:1:0:0:1", "2001:db8::1:0:0:1");
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_address_invalid_addresses_report_go_errors() {
+    fn invalid_addresses_have_go_errors() {
         check("", r#"ParseAddr(""): unable to parse IP"#);
         check("%eth0", r#"ParseAddr("%eth0"): missing IPv6 address"#);
         check("1.2.3", r#"ParseAddr("1.2.3"): IPv4 address too short"#);
@@ -459,7 +459,7 @@ mod tests {
 
     /// The standard library agrees with Go on inputs without a zone.
     #[test]
-    fn parse_address_agrees_with_standard_library() {
+    fn parsed_addresses_agree_with_standard_library() {
         let pieces = [
             "0", "1", "10", "255", "256", "01", "f", "Fe80", "12345", ".", ":", ":", "::",
             "1.2.3.4",
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_network_result_or_error_agrees_with_go() {
+    fn parsed_networks_and_their_errors_agree_with_go() {
         check_network("192.168.7.9/16", "192.168.0.0/16");
         check_network("192.168.7.9/0", "0.0.0.0/0");
         check_network("192.168.7.9/32", "192.168.7.9/32");

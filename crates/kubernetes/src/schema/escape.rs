@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn escape_of_property_name_is_undone_by_unescape() {
+    fn escaped_property_names_round_trip() {
         check("replicas", "replicas");
         check("_private", "_private");
         check("namespace", "__namespace__");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn is_reserved_returns_true_for_reserved_words() {
+    fn reserved_words_are_recognized() {
         assert!(
             ["as", "function", "namespace", "while"]
                 .into_iter()
@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn escape_returns_none_for_invalid_characters() {
+    fn names_with_invalid_characters_cannot_be_escaped() {
         for name in ["", "1st", "$ref", "a b", "größe", "a@b"] {
             assert_eq!(escape(name), None, "{name}");
         }
     }
 
     #[test]
-    fn unescape_unknown_sequence_fails() {
+    fn unknown_escape_sequence_is_rejected() {
         assert_eq!(unescape("a__what__b"), None);
         assert_eq!(unescape("a__in__b"), None);
         assert_eq!(unescape("a___x__"), None);

@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn selection_from_map_has_unknown_size() {
+    fn value_selected_from_map_has_unknown_size() {
         check("a.m.k == b[0]", 6, 15);
         check("a.m.k == a.m.j", 7, 1_844_674_407_370_955_270);
     }
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn object_shape_limits_elements() {
+    fn size_of_object_limits_number_of_elements() {
         // 1000 bytes fit 332 items (2 bytes plus a comma), 499 parts (1 byte plus a comma), or one string of 998 bytes.
         assert_eq!(most("a.items.all(x, true)", 1000, 0), 3 + 332 * 3);
         assert_eq!(most("a.items.all(x, true)", 100, 0), 3 + 32 * 3);
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn object_shape_distributes_elements_over_containers() {
+    fn nested_lists_share_the_elements_that_fit_into_the_object() {
         let nested = "a.items.all(x, x.parts.all(y, true))";
         let spread = most(nested, 1000, 0);
         let in_one = most(nested, 1000, 1);
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn literal_elements_have_their_own_size() {
+    fn elements_of_literal_lists_have_their_own_size() {
         check("['abcdefghijkl'].all(x, x == b[0])", 14, 19);
     }
 }

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn date_reports_go_errors() {
+    fn invalid_dates_have_go_errors() {
         check_date(
             "2001-01-01T00:00:00Z",
             "parsing time \"2001-01-01T00:00:00Z\": extra text: \"T00:00:00Z\"",
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn date_time_reports_go_errors() {
+    fn invalid_date_times_have_go_errors() {
         for (text, error) in [
             ("2001-13-01T00:00:00", "month out of range"),
             ("2001-00-01T00:00:00", "month out of range"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn duration_accepts_go_format_and_unit_names() {
+    fn durations_may_have_go_format_or_unit_names() {
         assert_eq!(duration("1h"), Ok(3_600_000_000_000));
         assert_eq!(duration("2 days"), Ok(172_800_000_000_000));
         assert_eq!(duration("1 w 1d"), Ok(691_200_000_000_000));

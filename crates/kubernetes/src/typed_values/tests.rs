@@ -158,7 +158,7 @@ fn value_of_right_type_is_converted() {
 }
 
 #[test]
-fn preserved_value_can_only_be_compared() {
+fn value_with_preserved_unknown_fields_can_only_be_compared() {
     let schema = json!({"x-kubernetes-preserve-unknown-fields": true});
     let of = |raw: Json| value(&schema, &raw);
     for (a, b, expected) in [
@@ -230,7 +230,7 @@ fn unwrapped_values_have_go_types() {
 }
 
 #[test]
-fn members_are_compared_like_keys_of_go_maps() {
+fn set_members_are_compared_like_keys_of_go_maps() {
     let budget = EvalBudget::default();
     let raw = |value: Value| unwrapped(&value, &budget).unwrap();
     let values = || {

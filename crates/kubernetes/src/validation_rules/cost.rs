@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exceeded_factor_agrees_with_go() {
+    fn factor_of_exceeded_cost_limit_agrees_with_go() {
         let factor = |cost| {
             let text = exceeded("estimated rule cost", cost, STATIC_ESTIMATED_COST_LIMIT);
             text.split("factor of ")

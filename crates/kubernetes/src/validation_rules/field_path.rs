@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn normalized_accepts_only_paths_to_declared_fields() {
+    fn field_path_of_rule_must_lead_to_declared_field() {
         check(".foo", Some("foo"));
         check(".foo.bar.a", Some("foo[bar].a"));
         check("['foo']['b.c'].a", Some("foo[b.c].a"));

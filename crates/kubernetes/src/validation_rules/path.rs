@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn path_text_agrees_with_go() {
+    fn field_paths_are_written_as_in_go() {
         let spec = Path::ROOT.field("spec");
         let list = spec.field("list");
         let item = list.index(3);

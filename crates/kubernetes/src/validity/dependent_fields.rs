@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_role_rule_requires_resources_or_urls() {
+    fn empty_role_rule_is_completed_only_if_urls_are_allowed() {
         check(
             "ClusterRole",
             json!({"rules": [{}]}),
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_strategy_type_agrees_with_rolling_update() {
+    fn completed_strategy_type_is_consistent_with_rolling_update() {
         check(
             "Deployment",
             json!({"spec": {"strategy": {"type": "RollingUpdate"}}}),
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_adds_required_fields() {
+    fn missing_required_fields_are_added() {
         check(
             "Pod",
             json!({"spec": {"volumes": [{"name": "a", "secret": {}}, {"name": "b", "emptyDir": {}}]}}),
@@ -544,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_ingress_requires_backend_or_rules() {
+    fn ingress_without_backend_and_rules_is_not_completed() {
         check("Ingress", json!({"spec": {}}), None);
         check(
             "Ingress",

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_values_and_pointers_have_effective_defaults() {
+    fn absent_values_and_pointers_have_effective_defaults() {
         let pod = ("", "v1", "Pod");
         let deployment = ("apps", "v1", "Deployment");
         let cases = [
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_is_a_field_of_a_go_struct() {
+    fn each_listed_default_is_a_field_of_a_go_struct() {
         let table = Table::get().unwrap();
         let defaults = DEFAULTS.iter().map(|(name, field, _)| (*name, *field));
         let rows = defaults.chain(WITHOUT_DEFAULT).chain(INHERITED);

@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn is_at_requires_same_fields_and_no_list_index() {
+    fn path_matches_same_fields_without_list_index() {
         let object = FieldPath::new(Root::Object);
         let template = object.field("spec").and_then(|spec| spec.field("template"));
         let template = template.unwrap();

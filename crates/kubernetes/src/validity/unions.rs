@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_replaces_absent_union_member() {
+    fn union_member_that_must_be_absent_is_replaced() {
         let autoscaler = |metric: Json| json!({"spec": {"metrics": [metric]}});
         let path = |name: &str| {
             let metric = FieldPath::new(Root::Object)
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_network_policy_peer_keeps_compatible_members() {
+    fn network_policy_peer_keeps_compatible_members() {
         let policy = |peer: Json| json!({"spec": {"ingress": [{"from": [peer]}]}});
         let none = InputConstraints::default();
         let completed_object = completed("NetworkPolicy", &none, policy(json!({})));

@@ -175,7 +175,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn constructors_set_objects_of_operation() {
+    fn request_of_each_operation_has_its_objects() {
         let object = |name: &str| {
             let metadata = json!({"name": name, "namespace": "n"});
             Object::new(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}))

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_with_non_string_value_are_empty() {
+    fn one_label_that_is_no_string_makes_all_labels_empty() {
         check(
             json!({"matchLabels": {"env": "prod"}}),
             &json!({"env": "prod", "n": 1}),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_text_of_the_version() {
+    fn selector_errors_have_the_text_of_the_version() {
         let long = "x".repeat(64);
         let in_nothing = json!({"matchExpressions": [{"key": "a", "operator": "In"}]});
         let exists =

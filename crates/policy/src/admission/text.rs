@@ -53,14 +53,14 @@ mod tests {
     }
 
     #[test]
-    fn aggregate_drops_duplicates() {
+    fn aggregated_errors_have_no_duplicates() {
         let errors = ["a".to_owned(), "b".to_owned(), "a".to_owned()];
         assert_eq!(aggregate(&errors), "[a, b]");
         assert_eq!(aggregate(&["a".to_owned(), "a".to_owned()]), "a");
     }
 
     #[test]
-    fn cut_character_is_replaced_byte_by_byte() {
+    fn each_byte_of_a_cut_character_is_replaced() {
         assert_eq!(cut("aé", 3), "aé");
         assert_eq!(cut("aé", 2), "a\u{fffd}");
         assert_eq!(cut("a🙂", 4), "a\u{fffd}\u{fffd}\u{fffd}");

@@ -28,7 +28,7 @@ fn compiled() -> CompiledPolicy {
 }
 
 #[test]
-fn with_expression_has_the_results_of_the_changed_policy() {
+fn policy_with_replaced_expression_equals_newly_compiled_policy() {
     let compiled = compiled();
     assert!(compiled.findings().is_empty());
     for (field_ref, text) in [
@@ -66,7 +66,7 @@ fn with_expression_has_the_results_of_the_changed_policy() {
 }
 
 #[test]
-fn with_expression_compiles_only_expressions_that_may_change() {
+fn replaced_expression_recompiles_only_expressions_that_may_change() {
     let compiled = compiled();
     for (field_ref, text, n_compiled) in [
         ("spec.validations[1].expression", "variables.n < 4", 1),

@@ -392,7 +392,7 @@ mod tests {
     /// The value of a variable may be larger than the object. The parts of a split string together are only as large as
     /// the string.
     #[test]
-    fn variable_grows_with_its_expression() {
+    fn variable_may_be_larger_than_the_object() {
         let usual = |variable: &str, validation: &str| {
             let gvk = Gvk::new("g", "v1", "Test");
             let long = text(kubernetes::schema::sizes::max_string_length());
@@ -457,7 +457,7 @@ mod tests {
     /// because it has a default. An element `{"name":""}` and a comma are estimated as 13 bytes, so an object of 1 KiB
     /// has at most 78 elements.
     #[test]
-    fn elements_have_their_required_fields() {
+    fn required_fields_of_elements_limit_their_number() {
         let by_size = |required: &[&str]| {
             let name = json!({"type": "string", "default": ""});
             let item =

@@ -483,7 +483,7 @@ mod tests {
 
     /// The costs for several kinds are the maximum of the costs for each kind, even if the kinds share types.
     #[test]
-    fn costs_for_several_kinds_are_maximum_of_costs_for_each() {
+    fn cost_for_several_kinds_is_the_maximum_of_all_kinds() {
         let text = Arc::new(DeclType::scalar(DeclKind::String));
         let list = Arc::new(DeclType::list(text, -1));
         let nested = Arc::new(DeclType::list(Arc::clone(&list), -1));

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_breaks_within_the_value_are_found() {
+    fn line_breaks_inside_messages_are_found() {
         for (text, is_found) in [
             (r"'a\nb'", true),
             (r"'a\n' + object.metadata.name", true),

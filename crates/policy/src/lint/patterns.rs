@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn unanchored_patterns_have_the_missing_anchor() {
+    fn unanchored_patterns_have_help_with_the_missing_anchor() {
         for (pattern, help, is_harmless) in [
             ("eu-.*", "to require it at the start, write `^eu-.*`", false),
             (
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_with_misplaced_anchors_are_unmatchable() {
+    fn patterns_with_misplaced_anchors_never_match() {
         for (pattern, is_found) in [
             ("/^abc/i", true),
             ("a^b", true),

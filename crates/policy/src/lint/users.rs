@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_of_namespaces_end_with_a_colon() {
+    fn prefix_of_service_accounts_must_end_with_a_colon() {
         let starts = StringTestKind::StartsWith;
         let write = "write `system:serviceaccount:ci:`";
         check(

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rule_candidates_are_resources_in_its_groups() {
+    fn candidates_for_a_rule_are_resources_in_its_groups() {
         let groups = ["", "a", "ab", "b", "c.d"];
         let resource = |group: &&str| ApiResource {
             gvr: Gvr::new(*group, "v1", "things"),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn self_reading_finds_cycles() {
+    fn variables_that_read_themselves_are_found() {
         check(&[("a", "1"), ("b", "variables.a")], &[]);
         check(&[("a", "1"), ("a", "variables.a")], &["a"]);
         check(

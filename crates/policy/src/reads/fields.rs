@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_lists_paths_and_kinds_of_access() {
+    fn field_reads_have_path_and_kind_of_access() {
         check(
             "object.spec.group == 'a' || oldObject == null",
             &["object.spec.group Whole", "oldObject Presence"],

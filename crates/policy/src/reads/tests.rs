@@ -41,7 +41,7 @@ fn check(expression: &str, expected: &[&str]) {
 }
 
 #[test]
-fn reads_lists_attributes_in_source_order() {
+fn attribute_reads_are_listed_in_source_order() {
     for (expression, expected) in [
         // Selections.
         ("object.spec.a == 1", &["object.spec.a"][..]),
@@ -99,7 +99,7 @@ fn reads_lists_attributes_in_source_order() {
 }
 
 #[test]
-fn variables_lists_selected_names() {
+fn names_of_variables_that_are_read_are_listed() {
     for (expression, names, may_read_all) in [
         ("object.a == variables.b", &["b"][..], false),
         (
@@ -137,7 +137,7 @@ fn variables_lists_selected_names() {
 }
 
 #[test]
-fn variable_returns_name_selected_from_variables() {
+fn selection_from_variables_has_name_of_variable() {
     for (expression, expected) in [
         ("variables.a", Some("a")),
         ("dyn(.variables)[?'a']", Some("a")),

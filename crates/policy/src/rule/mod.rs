@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_sorted_by_id_and_complete() {
+    fn rules_are_sorted_and_found_by_id() {
         assert!(Rule::ALL.windows(2).all(|pair| pair[0].id() < pair[1].id()));
         for rule in Rule::ALL {
             assert_eq!(Rule::from_id(rule.id()), Some(*rule));

@@ -102,7 +102,7 @@ mod tests {
     use cel::syntax;
 
     #[test]
-    fn keep_nearest_drops_subexpressions_that_did_not_decide() {
+    fn subexpressions_that_did_not_decide_are_dropped() {
         let (ast, _) = syntax::parse("a.x == 1 && b.y == 2 && c.z == 3");
         let ast = ast.unwrap();
         let mut all = subexpressions(&ast);

@@ -13,7 +13,7 @@ use kubernetes::version::KubernetesVersion;
 const DOCS: &str = include_str!("../../../../docs/versions.md");
 
 #[test]
-fn docs_have_the_table_of_changes() {
+fn table_in_docs_lists_all_changes() {
     let row = |change: &super::VersionChange| {
         format!("| {} | {} |", change.since.kubernetes(), change.summary)
     };
@@ -24,7 +24,7 @@ fn docs_have_the_table_of_changes() {
 }
 
 #[test]
-fn ids_are_unique() {
+fn ids_of_changes_are_unique() {
     let ids: HashSet<&str> = ALL.iter().map(|change| change.id).collect();
     assert_eq!(ids.len(), ALL.len());
 }
@@ -51,7 +51,7 @@ fn check(expression: &str, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn nodes_are_affected_by_their_change() {
+fn expressions_affected_by_a_change_are_found() {
     check(
         "object.spec.a.orValue([]).all(x, x == 1)",
         &[("or-value-without-optional", "object.spec.a.orValue([])")],
@@ -96,7 +96,7 @@ fn nodes_are_affected_by_their_change() {
 }
 
 #[test]
-fn no_change_is_between_equal_or_reversed_versions() {
+fn equal_or_reversed_versions_have_no_changes_between_them() {
     let [old, new] = [36, 37].map(KubernetesVersion::new);
     assert_eq!(super::between(old, old).count(), 0);
     assert_eq!(super::between(new, old).count(), 0);

@@ -137,7 +137,7 @@ const ROWS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn parse_merges_alternatives_as_go() {
+fn alternatives_are_merged_as_in_go() {
     for (pattern, expected) in ROWS {
         assert_eq!(super::dump(pattern), *expected, "{pattern}");
     }

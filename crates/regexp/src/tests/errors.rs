@@ -162,7 +162,7 @@ const ROWS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn parse_returns_error_of_go() {
+fn invalid_patterns_have_errors_of_go() {
     for (pattern, expected) in ROWS {
         super::check_error(pattern, expected);
     }

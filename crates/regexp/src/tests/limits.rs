@@ -34,7 +34,7 @@ const SIZES: &[(&str, &str, &str, usize)] = &[
 ];
 
 #[test]
-fn parse_limits_size_as_go() {
+fn size_of_pattern_is_limited_as_in_go() {
     for (start, part, end, n_most) in SIZES {
         let pattern = |n: usize| format!("{start}{}{end}", part.repeat(n));
         check(pattern, *n_most, "expression too large");
@@ -56,7 +56,7 @@ const HEIGHTS: &[(&str, &str, &str, usize)] = &[
 ];
 
 #[test]
-fn parse_limits_height_as_go() {
+fn height_of_pattern_is_limited_as_in_go() {
     for (start, part, end, n_most) in HEIGHTS {
         let pattern = |n: usize| format!("{}{part}{}", start.repeat(n), end.repeat(n));
         check(pattern, *n_most, "expression nests too deeply");
@@ -64,7 +64,7 @@ fn parse_limits_height_as_go() {
 }
 
 #[test]
-fn parse_limits_ranges_as_go() {
+fn number_of_class_ranges_is_limited_as_in_go() {
     for (class, n_most) in [(r"\pL", 25_458), (r"\p{Lu}", 25_970), (r"(?i)\pL", 25_420)] {
         check(|n| class.repeat(n), n_most, "expression too large");
     }

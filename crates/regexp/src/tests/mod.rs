@@ -121,7 +121,7 @@ fn write_node(text: &mut String, regex: &Regex, id: NodeId) {
 }
 
 #[test]
-fn parse_of_groups_agrees_with_go() {
+fn parsed_groups_agree_with_go() {
     check_error("(", "missing closing ): `(`");
     check_error("(?:a", "missing closing ): `(?:a`");
     check_error("a)", "unexpected ): `a)`");
@@ -145,7 +145,7 @@ fn parse_of_groups_agrees_with_go() {
 }
 
 #[test]
-fn parse_of_classes_agrees_with_go() {
+fn parsed_classes_agree_with_go() {
     check_error("[a", "missing closing ]: `[a`");
     check_error("[]", "missing closing ]: `[]`");
     check_error("[z-a]", "invalid character class range: `z-a`");
@@ -178,7 +178,7 @@ fn parse_of_classes_agrees_with_go() {
 }
 
 #[test]
-fn parse_of_escapes_agrees_with_go() {
+fn parsed_escapes_agree_with_go() {
     check_error(r"a\", "trailing backslash at end of expression: ``");
     check_error(r"\C", r"invalid escape sequence: `\C`");
     check_error(r"\1", r"invalid escape sequence: `\1`");
@@ -194,7 +194,7 @@ fn parse_of_escapes_agrees_with_go() {
 }
 
 #[test]
-fn parse_of_repetitions_agrees_with_go() {
+fn parsed_repetitions_agree_with_go() {
     check_error("*", "missing argument to repetition operator: `*`");
     check_error("a|*", "missing argument to repetition operator: `*`");
     check_error("a**", "invalid nested repetition operator: `**`");
@@ -211,7 +211,7 @@ fn parse_of_repetitions_agrees_with_go() {
 }
 
 #[test]
-fn parse_factors_common_prefixes() {
+fn common_prefixes_are_factored_out() {
     assert_eq!(root("abc|abd"), (NodeKind::Concat, 2));
     assert_eq!(root("abc|xbd|xbe"), (NodeKind::Alternate, 2));
     assert_eq!(root("[ab]c|[ab]d"), (NodeKind::Concat, 2));
@@ -220,7 +220,7 @@ fn parse_factors_common_prefixes() {
 
 /// Runs on the small stack of a test thread. A recursive parser would overflow it.
 #[test]
-fn parse_enforces_limits_of_go() {
+fn limits_of_go_are_enforced() {
     let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
     check_valid(&nested(999));
     check_error(
@@ -239,7 +239,7 @@ fn parse_enforces_limits_of_go() {
 }
 
 #[test]
-fn parse_of_nested_concatenations_takes_linear_time() {
+fn nested_concatenations_are_parsed_in_linear_time() {
     // The pattern has more than a thousand nodes, so the parser measures heights. It ends with groups whose nesting
     // depth is `n`.
     let long = "[ab].".repeat(600);
@@ -266,7 +266,7 @@ fn ranges_of_repeated_sets_are_collected_once() {
 }
 
 #[test]
-fn parse_unterminated_posix_class_is_literal() {
+fn unterminated_posix_class_is_literal() {
     let regex = parse("[[:a][[:b]").unwrap();
     assert!(matches!(regex.node(regex.root()).kind, NodeKind::Concat));
     assert!(parse("[[:a][[:b:]]").is_err());

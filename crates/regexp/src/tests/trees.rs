@@ -526,7 +526,7 @@ const ROWS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn parse_returns_tree_of_go() {
+fn parsed_trees_equal_those_of_go() {
     for (pattern, expected) in ROWS {
         assert_eq!(super::dump(pattern), *expected, "{pattern}");
     }

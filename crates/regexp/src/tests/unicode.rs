@@ -14,7 +14,7 @@ fn hash(numbers: impl Iterator<Item = u32>) -> u64 {
 }
 
 #[test]
-fn simple_fold_of_all_code_points() {
+fn simple_case_folding_of_all_code_points_is_unchanged() {
     let folds = (0..=0x0010_ffff).map(simple_fold);
     assert_eq!(hash(folds), 0xf049_ac9f_6878_b085);
     for (rune, least) in [
@@ -29,7 +29,7 @@ fn simple_fold_of_all_code_points() {
 }
 
 #[test]
-fn is_printable_of_all_characters() {
+fn set_of_printable_characters_is_unchanged() {
     let printable = ('\0'..=char::MAX).map(|c| u32::from(is_printable(c)));
     assert_eq!(hash(printable), 0xf880_fc8c_897b_5965);
 }
@@ -295,7 +295,7 @@ const NOT_FOUND: &[&str] = &[
 ];
 
 #[test]
-fn scripts_with_underscores_are_not_found() {
+fn script_names_with_underscores_are_invalid() {
     for name in NOT_FOUND {
         let pattern = format!(r"\p{{{name}}}");
         check_error(

@@ -44,7 +44,7 @@ spec:
 ";
 
 #[test]
-fn hidden_findings_have_locations_in_written_file() {
+fn hidden_findings_have_locations_in_the_original_file() {
     let wanted = vec![
         ("undefined-field", ".paus".to_owned()),
         ("undefined-field", ".replica".to_owned()),
@@ -111,7 +111,7 @@ fn failing_match_condition_hides_no_absent_fields() {
 }
 
 #[test]
-fn late_variable_hides_no_absent_fields() {
+fn variable_used_before_its_definition_hides_no_absent_fields() {
     let text = POLICY
         .replace("matchConstraint:", "matchConstraints:")
         .replace("[deployment]", "[deployments]")
@@ -135,7 +135,7 @@ fn late_variable_hides_no_absent_fields() {
 }
 
 #[test]
-fn invalid_reason_or_path_of_rule_hides_no_rules() {
+fn invalid_reason_or_path_of_rule_hides_no_findings_of_other_rules() {
     let text = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boxes.example.com}
@@ -279,7 +279,7 @@ fn unserved_version_is_replaced_by_its_successor() {
 }
 
 #[test]
-fn size_of_a_map_has_one_finding() {
+fn size_of_a_map_written_as_field_has_one_finding() {
     let rule =
         "{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}";
     let help = "`object.data.size` is the value of a key: write `size(object.data)`";

@@ -168,7 +168,7 @@ mod tests {
     use crate::validation_rules::KEYWORDS;
 
     #[test]
-    fn schema_of_definition_has_all_keywords() {
+    fn schema_type_of_definition_has_all_keywords() {
         let names: Vec<&str> = SCHEMA.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, KEYWORDS);
     }

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn violated_form_agrees_with_upstream() {
+    fn violations_of_string_forms_agree_with_upstream() {
         let (n63, n64) = ("a".repeat(63), "a".repeat(64));
         let (n253, n254) = ("a".repeat(253), "a".repeat(254));
         check(
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn meant_returns_valid_string_similar_to_invalid_string() {
+    fn valid_string_similar_to_invalid_string_is_suggested() {
         for (form, text, meant) in [
             (Form::Subdomain, "My_Policy", Some("my-policy")),
             (Form::Subdomain, "{{ .Release.Name }}-x", None),

@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_invalid_in_match_labels_become_requirements() {
+    fn invalid_value_in_match_labels_is_rewritten_as_requirement() {
         let of = |text: &str| label_requirement("spec.namespaceSelector.matchLabels.a.b/c", text);
         for (text, expected) in [
             ("!prod", "`{key: a.b/c, operator: NotIn, values: [prod]}`"),

@@ -164,7 +164,7 @@ async fn recreated_policy_does_not_get_old_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleted_or_changed_probe_is_not_written() {
+async fn status_of_deleted_or_changed_probe_is_not_written() {
     let (context, log) = meddled(|context| drop(context.probes.remove("p")));
     context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;

@@ -59,7 +59,7 @@ fn last_difference(log: &Log) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_check_is_sent_once_and_its_response_may_require_another_check() {
+async fn each_access_review_is_sent_once_and_may_require_another() {
     let resource = "authorizer.group('apps').resource('deployments')";
     let chain = format!(
         "!({resource}.check('one').allowed() ? {resource}.check('two').allowed() : \
@@ -102,7 +102,7 @@ async fn failed_review_leaves_case_pending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn case_that_needs_no_review_is_complete() {
+async fn case_that_needs_no_access_review_is_decided() {
     let check = "object.spec.replicas <= 5 && \
                  authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| Some(Reply::failure(403, "no")));

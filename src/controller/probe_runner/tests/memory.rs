@@ -114,7 +114,7 @@ async fn probe_within_limit_is_stored_as_json() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn oldest_probes_are_stored_and_others_later_within_memory_limit() {
+async fn oldest_probes_are_stored_first_within_memory_limit() {
     let listed = Arc::new(Mutex::new(Value::Null));
     let list = Arc::clone(&listed);
     let other = server(|| None);

@@ -253,7 +253,7 @@ async fn policy_is_compiled_for_probes_once_per_generation() {
 
 /// A received policy may have an incomplete spec although its generation is unchanged.
 #[tokio::test(start_paused = true)]
-async fn other_spec_of_same_generation_is_evaluated_again() {
+async fn changed_spec_of_same_generation_is_evaluated_again() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
     let mut mutilated = policy("true");

@@ -142,7 +142,7 @@ async fn written(
 }
 
 #[tokio::test(start_paused = true)]
-async fn probe_without_allowing_binding_reads_no_params() {
+async fn probe_reads_no_params_unless_a_binding_allows_it() {
     let own =
         json!({"name": "private", "namespace": "kube-system", "parameterNotFoundAction": "Deny"});
     let table = [
@@ -174,7 +174,7 @@ async fn probe_without_allowing_binding_reads_no_params() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn results_with_params_of_cluster_have_no_details() {
+async fn results_that_use_params_of_the_cluster_have_no_details() {
     let (bodies, cases, n_reads) = written("s3cr3t-one", allowing(referring()), &json!({})).await;
     let text = Value::from(bodies).to_string();
     assert!(
@@ -189,7 +189,7 @@ async fn results_with_params_of_cluster_have_no_details() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_are_not_read_without_allowing_binding() {
+async fn namespaces_are_not_read_unless_a_binding_allows_it() {
     let by_label = "namespaceObject.metadata.labels['tier'] == 'test'";
     for (bindings, binding) in [("Implied", allowing(binding())), ("FromCluster", binding())] {
         let (context, log) = context(by_label, answer);

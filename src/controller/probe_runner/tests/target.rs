@@ -168,7 +168,7 @@ fn with_definition(items: Option<Value>) -> (Context, Entry) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn definition_is_read_in_generation_of_entry() {
+async fn definition_is_read_only_in_the_stored_generation() {
     let of = |uid: &str, generation: i64| json!({"metadata": {"name": "a", "uid": uid, "generation": generation}});
     let (context, entry) = with_definition(Some(json!([of("u", 2)])));
     let read = target::definition(&context, &entry).await.ok().flatten();
@@ -199,7 +199,7 @@ async fn definition_is_read_in_generation_of_entry() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn definitions_are_limited_in_total() {
+async fn total_size_of_definitions_is_limited() {
     let text = |n_bytes: usize| json!([{"description": "x".repeat(n_bytes)}]);
     let names = |names: &[&str]| Ok(names.iter().map(ToString::to_string).collect());
     let (context, _) = with_definition(Some(json!([])));

@@ -110,7 +110,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn guard_panic_is_counted_and_contained() {
+async fn panic_of_guarded_check_is_counted_and_contained() {
     let (context, _) = context(Limits::default(), "true");
     let policy = id("a");
     let outcome = guard(&context, &policy, Lane::Quick, || -> u32 {
@@ -126,7 +126,7 @@ async fn guard_panic_is_counted_and_contained() {
 }
 
 #[tokio::test]
-async fn guard_moves_late_check_to_next_lane() {
+async fn late_check_is_moved_to_next_lane() {
     let (context, _) = context(LIMITS, "true");
     let expect = |limit, next| Late {
         field: Some(FIELD.to_owned()),
@@ -143,7 +143,7 @@ async fn guard_moves_late_check_to_next_lane() {
 }
 
 #[tokio::test]
-async fn guard_yields_to_waiting_policy() {
+async fn check_yields_to_waiting_policy() {
     let limits = Limits {
         quick: Duration::from_secs(3600),
         ..LIMITS
@@ -155,7 +155,7 @@ async fn guard_yields_to_waiting_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn guard_abandons_work_that_does_not_stop() {
+async fn check_that_does_not_stop_is_abandoned() {
     let limits = Limits::STANDARD;
     let (context, _) = context(limits, "true");
     let (release, blocked) = mpsc::channel::<()>();

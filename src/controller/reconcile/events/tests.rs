@@ -28,7 +28,7 @@ fn turned(old: &[Condition], new: &[Condition]) -> Vec<String> {
 }
 
 #[test]
-fn transitions_are_changes_to_or_from_true_and_false() {
+fn transitions_are_changes_to_false_and_from_false_to_true() {
     let table: [(Option<&str>, &str, &[&str]); 7] = [
         (None, "True", &[]),
         (None, "False", &["Compiled is False"]),
@@ -49,7 +49,7 @@ fn transitions_are_changes_to_or_from_true_and_false() {
 }
 
 #[test]
-fn transitions_ignore_unbound_new_policy() {
+fn new_unbound_policy_has_no_transition() {
     let unbound = [condition("Bound", "False", "so")];
     assert_eq!(turned(&[], &unbound), Vec::<String>::new());
     assert_eq!(
@@ -59,7 +59,7 @@ fn transitions_ignore_unbound_new_policy() {
 }
 
 #[test]
-fn transitions_omit_ready_with_same_message() {
+fn ready_with_message_of_another_condition_has_no_transition() {
     let of = |compiled: &str, ready: &str| {
         [
             condition("Ready", "False", ready),
@@ -125,7 +125,7 @@ fn requests(log: &Log) -> Vec<(Method, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_creates_event_per_transition() {
+async fn each_transition_creates_an_event() {
     let (context, log) = taking(None);
     let policy = policy("true");
     let turns = [("False", "A"), ("True", ""), ("False", "B"), ("False", "A")];
@@ -162,7 +162,7 @@ async fn send_creates_event_per_transition() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_increments_series_of_repeated_event() {
+async fn repeated_event_increments_its_series() {
     let (context, log) = taking(None);
     let policy = policy("true");
     let sending = tokio::spawn(send(Arc::clone(&context)));
@@ -194,7 +194,7 @@ async fn send_increments_series_of_repeated_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_is_rate_limited_and_full_queue_drops_events() {
+async fn events_are_rate_limited_and_dropped_if_queue_is_full() {
     let (context, log) = taking(None);
     let policy = policy("true");
     for n in 0..MAX_WAITING + 7 {
@@ -209,7 +209,7 @@ async fn send_is_rate_limited_and_full_queue_drops_events() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_rejected_event_is_counted_and_skipped() {
+async fn rejected_event_is_counted_and_skipped() {
     let (context, log) = taking(Some(403));
     for message in ["A", "B"] {
         publish(&context, &policy("true"), &desired("False", message));
@@ -247,7 +247,7 @@ fn event_name_is_valid_for_long_policy_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn end_sends_pending_events_and_counts_dropped_ones() {
+async fn pending_events_are_sent_at_the_end_and_dropped_events_counted() {
     let policy = policy("true");
     let (context, log) = taking(None);
     for n in 0..200 {
@@ -359,7 +359,7 @@ async fn correlator_creates_event_again_only_if_it_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn event_regards_policy_of_its_kind_and_version() {
+async fn event_refers_to_policy_by_kind_and_version() {
     use crate::controller::subjects::event_source::EventSource;
     use crate::controller::subjects::subject::Subject;
     use crate::policy::subject::{SubjectId, SubjectKind};

@@ -41,7 +41,7 @@ fn series(metrics: &Metrics) -> usize {
 }
 
 #[tokio::test]
-async fn excluded_policy_is_cleared_once() {
+async fn status_of_excluded_policy_is_cleared_once() {
     let answer = |request: &ReceivedRequest| {
         if request.method == Method::PATCH && request.body.get("status").is_none() {
             let policy = labelled(&json!({"vendor": "x"}), "21", false);

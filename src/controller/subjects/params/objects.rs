@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn touched_by_returns_policies_that_refer_to_changed_object() {
+    fn changed_object_affects_policies_that_refer_to_it() {
         let mut references = References::default();
         let by_name = [reference(json!({"name": "one", "namespace": "a"}))];
         references.set(&id("by-name"), Referrer::Bindings, &by_name, true);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn touched_by_ignores_replaced_and_removed_references() {
+    fn replaced_and_removed_references_are_ignored() {
         let mut references = References::default();
         let objects = Objects::default();
         let one = [
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn replace_returns_added_and_removed_objects() {
+    fn replacement_returns_added_and_removed_objects() {
         let objects = Objects::default();
         objects.put(key("a", "stays"), meta("x", "1"));
         objects.put(key("a", "goes"), meta("x", "1"));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn skim_finds_identity_in_any_field_order() {
+    fn identity_is_found_in_any_field_order() {
         let text = r#"{"object":{"spec":{"name":"x","metadata":{"name":"y"}},"a":["name",{"metadata":{"name":"z"}}],
             "metadata":{"annotations":{"name":"q\"}"},"name": "n","labels":{},"resourceVersion":"7","namespace":"s"}},
             "type":"ADDED"}"#;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn skim_ignores_other_fields() {
+    fn other_fields_are_skipped() {
         let text = r#"{"object":{"metadata":{"name":"n","uid":{"name":"x"}},"name":"y"}}"#;
         check_skim(text, [None, Some("n"), None, None]);
         check_skim(r#"["type","name"]"#, [None; 4]);

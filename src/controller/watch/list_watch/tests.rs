@@ -180,7 +180,7 @@ async fn list_page_that_is_too_long_is_halved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_object_that_is_too_long_fails() {
+async fn list_with_an_object_that_is_too_long_fails() {
     let (mut watch, _) = listing(Listing::Paged(1), |_, _| {
         let mut object = map("a", "1");
         object["data"] = json!({"key": "x".repeat(MAX_WIRE_OBJECT)});
@@ -206,7 +206,7 @@ async fn list_with_null_items_is_empty() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_unreadable_object_affects_only_itself() {
+async fn unreadable_object_in_list_affects_only_itself() {
     let odd = |version: &str| {
         json!({"metadata": {"name": "odd", "namespace": "x",
                                                   "resourceVersion": version}, "data": 7})

@@ -152,7 +152,7 @@ fn listed(crds: Crds) -> RefreshTrigger {
 const SOON: Duration = Duration::from_millis(1500);
 
 #[tokio::test(start_paused = true)]
-async fn first_snapshot_waits_for_crds_and_queues_all() {
+async fn first_snapshot_waits_for_crds_and_queues_all_policies() {
     let cluster = cluster();
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.signal(listed(Crds::new()));
@@ -168,7 +168,7 @@ async fn first_snapshot_waits_for_crds_and_queues_all() {
 
 /// During an upgrade, the API servers respond in turn, and the lowest version applies.
 #[tokio::test(start_paused = true)]
-async fn changed_version_queues_all_and_lowest_version_applies() {
+async fn changed_version_queues_all_policies_and_lowest_version_applies() {
     let cluster = cluster();
     let report = |minor| cluster.served.lock().unwrap().minor = minor;
     let version = || cluster.context.snapshot().server.version.minor;
@@ -198,7 +198,7 @@ async fn changed_version_queues_all_and_lowest_version_applies() {
 
 /// The snapshot must contain the version of an API server that is too new, because new features may explain errors.
 #[tokio::test(start_paused = true)]
-async fn version_that_is_too_new_is_retained() {
+async fn server_version_that_is_too_new_is_kept() {
     let cluster = cluster();
     cluster.served.lock().unwrap().minor = "99";
     cluster.signal(listed(Crds::new()));
@@ -228,7 +228,7 @@ async fn crd_queues_policies_when_fully_published() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_crd_is_accepted_after_limit() {
+async fn missing_resource_of_crd_is_accepted_after_time_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
@@ -323,7 +323,7 @@ async fn slow_responses_do_not_extend_poll_interval() {
 /// A CRD that is deleted and recreated unchanged has the same document URL again. If the document was missing in the
 /// meantime, it must be requested again.
 #[tokio::test(start_paused = true)]
-async fn recreated_crd_with_same_url_gets_document_soon() {
+async fn document_of_recreated_crd_with_same_url_is_requested_again() {
     for is_gone_from_the_index in [false, true] {
         let cluster = cluster();
         let address = Some("/openapi/v3/a?hash=1");
@@ -418,7 +418,7 @@ async fn many_crd_changes_do_not_delay_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn time_of_failed_polls_does_not_count_for_limit() {
+async fn failed_polls_do_not_count_toward_time_limit() {
     let cluster = cluster();
     cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;

@@ -139,7 +139,7 @@ fn logical_operators_absorb_errors_of_one_operand() {
 }
 
 #[test]
-fn conditional_evaluates_one_branch() {
+fn conditional_evaluates_only_one_branch() {
     check("o.a.b == 1 ? 'yes' : o.x", "yes", 4);
     // An unqualified name in a branch costs nothing, so the conditional costs nothing either.
     check(
@@ -152,7 +152,7 @@ fn conditional_evaluates_one_branch() {
 }
 
 #[test]
-fn presence_test_absent_field_is_false() {
+fn presence_test_of_absent_field_is_false() {
     check("has(o.a.b)", "true", 3);
     check("has(o.a.x)", "false", 3);
     check("has(o.x.b)", "error: no such key: x", 2);
@@ -177,7 +177,7 @@ fn index_out_of_range_is_error() {
 }
 
 #[test]
-fn optional_selection_absent_field_is_none() {
+fn optional_selection_of_absent_field_is_none() {
     check("o.?a.?b", "optional(1)", 3);
     check("o.?x.b", "optional.none()", 1);
     check("o.?x.orValue('d')", "d", 1);
@@ -254,7 +254,7 @@ fn cost_limit_is_checked_after_each_step() {
 }
 
 #[test]
-fn map_literal_keys_compare_as_in_upstream() {
+fn keys_of_map_literals_are_compared_as_in_upstream() {
     check("{'a': 1, 'a': 2}", "{a: 2}", 0);
     check("{dyn(1): 'a', dyn(2u): 'b'}[dyn(2)]", "b", 2);
     check("{dyn(1): 'a', dyn(1.0): 'b', dyn(1u): 'c'}.size()", "3", 1);
@@ -265,7 +265,7 @@ fn map_literal_keys_compare_as_in_upstream() {
 }
 
 #[test]
-fn type_variable_resolves_as_type_name() {
+fn variable_whose_value_is_a_type_resolves_as_type_name() {
     // Upstream resolves a variable whose value is a type as a type name.
     check_plan_error("[int].map(t, t)", "reference to undefined type: t");
     check("type(o.l) == list", "true", 4);

@@ -313,6 +313,6 @@ const ROWS: &[(&str, &str, u64)] = &[
 ];
 
 #[test]
-fn times_have_upstream_results() {
+fn timestamps_and_durations_have_upstream_results() {
     check_all(ROWS);
 }

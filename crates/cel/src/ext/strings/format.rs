@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn format_numbers_agrees_with_upstream() {
+    fn formatted_numbers_agree_with_upstream() {
         let hex = vec![Value::Int(-255), Value::Int(255), Value::Uint(26)];
         check("%x %X %x", hex, "-ff FF 1a");
         check(
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn format_string_clause_agrees_with_upstream() {
+    fn string_clause_of_format_agrees_with_upstream() {
         let list = Value::list(vec![
             Value::Int(1),
             "a\n".into(),
@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn format_invalid_clause_or_argument_fails() {
+    fn invalid_clause_or_argument_of_format_fails() {
         let one = || vec![Value::Int(1)];
         check("%s %s", one(), "index 1 out of range");
         check("%", one(), "unexpected end of string");
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn format_long_value_fails_and_deep_value_succeeds() {
+    fn long_value_exceeds_memory_but_deep_value_is_formatted() {
         let long = Value::from("a".repeat(1 << 20));
         check(
             &"%s".repeat(65),

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_escapes_characters() {
+    fn quoted_string_has_escaped_characters() {
         assert_eq!(quoted("a\"\\\n\u{200b}\0"), "\"a\\\"\\\\\\n\u{200b}\0\"");
     }
 }

@@ -22,7 +22,7 @@ fn check(rows: &[(Value, Type, &str)]) {
 }
 
 #[test]
-fn convert_numbers_checks_ranges() {
+fn conversions_of_integers_check_ranges() {
     check(&[
         (Value::Int(-1), Type::Int, "-1"),
         (Value::Int(0), Type::Uint, "0"),
@@ -72,7 +72,7 @@ fn convert_numbers_checks_ranges() {
 }
 
 #[test]
-fn convert_doubles_checks_ranges() {
+fn conversions_of_doubles_check_ranges() {
     check(&[
         (Value::Double(-1.9), Type::Int, "-1"),
         (
@@ -123,7 +123,7 @@ fn convert_doubles_checks_ranges() {
 }
 
 #[test]
-fn convert_strings_parses() {
+fn strings_are_parsed_when_converted() {
     let failed = |to: &str| format!("error: type conversion error from 'string' to '{to}'");
     check(&[
         (Value::from("+5"), Type::Int, "5"),
@@ -167,7 +167,7 @@ fn convert_strings_parses() {
 }
 
 #[test]
-fn convert_bool_bytes_and_maps_agrees_with_go() {
+fn conversions_of_bool_bytes_and_maps_agree_with_go() {
     let map = Value::map([(Value::Int(1), Value::Int(2))]).unwrap();
     check(&[
         (Value::Bool(true), Type::String, "true"),
@@ -217,7 +217,7 @@ fn convert_bool_bytes_and_maps_agrees_with_go() {
 }
 
 #[test]
-fn convert_to_type_returns_type_of_value() {
+fn conversion_to_type_returns_type_of_value() {
     for (value, expected) in [
         (Value::Int(1), "int"),
         (Value::list([]), "list(dyn)"),
@@ -231,7 +231,7 @@ fn convert_to_type_returns_type_of_value() {
 }
 
 #[test]
-fn accessors_other_types_are_none() {
+fn accessors_return_none_for_other_types() {
     let (text, number) = (Value::string("a"), Value::Int(1));
     assert_eq!((text.as_str(), number.as_str()), (Some("a"), None));
     assert_eq!((text.as_int(), number.as_int()), (None, Some(1)));
@@ -247,7 +247,7 @@ fn accessors_other_types_are_none() {
 }
 
 #[test]
-fn opaque_value_without_overrides_has_defaults() {
+fn opaque_value_without_overrides_has_default_behavior() {
     let value = Value::opaque(Bare);
     let Value::Opaque(bare) = &value else {
         panic!("{value:?}")
@@ -265,7 +265,7 @@ fn opaque_value_without_overrides_has_defaults() {
 }
 
 #[test]
-fn conversion_through_native_agrees_with_upstream() {
+fn conversion_to_native_value_and_back_agrees_with_upstream() {
     let budget = EvalBudget::default();
     let single = List::new(ints([1]));
     let joined = single.clone().join(&single);
@@ -323,7 +323,7 @@ fn json_numbers_become_int_or_double() {
 }
 
 #[test]
-fn is_of_checks_first_entries() {
+fn type_test_checks_only_first_element_or_entry() {
     let wrapper = Type::Wrapper(Primitive::Int);
     let map = Value::map([(Value::Int(1), Value::from("a"))]).unwrap();
     let list = Value::list([Value::Int(1), Value::from("a")]);

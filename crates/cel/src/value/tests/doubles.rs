@@ -11,7 +11,7 @@ fn check(rows: &[(&str, Option<u64>)]) {
 }
 
 #[test]
-fn parse_double_underscores_separate_digits() {
+fn underscores_separate_digits_of_doubles() {
     check(&[
         ("1_23.50_0_0e+1_2", Some(0x42dc_14a5_684e_0000)),
         ("-1_2.5", Some(0xc029_0000_0000_0000)),
@@ -36,7 +36,7 @@ fn parse_double_underscores_separate_digits() {
 }
 
 #[test]
-fn parse_double_hexadecimal_needs_digits_and_exponent() {
+fn hexadecimal_double_needs_digits_and_exponent() {
     check(&[
         ("0x1p0", Some(0x3ff0_0000_0000_0000)),
         ("0X1P+3", Some(0x4020_0000_0000_0000)),
@@ -61,7 +61,7 @@ fn parse_double_hexadecimal_needs_digits_and_exponent() {
 }
 
 #[test]
-fn parse_double_hexadecimal_rounds_to_nearest_even() {
+fn hexadecimal_double_is_rounded_to_nearest_even() {
     check(&[
         ("0x1.00000000000008p0", Some(0x3ff0_0000_0000_0000)),
         (
@@ -84,7 +84,7 @@ fn parse_double_hexadecimal_rounds_to_nearest_even() {
 }
 
 #[test]
-fn parse_double_hexadecimal_at_limits_of_range() {
+fn hexadecimal_doubles_at_limits_of_range_are_parsed_correctly() {
     check(&[
         ("0x1.fffffffffffffp1023", Some(0x7fef_ffff_ffff_ffff)),
         ("0x1.fffffffffffff7fp1023", Some(0x7fef_ffff_ffff_ffff)),
@@ -108,7 +108,7 @@ fn parse_double_hexadecimal_at_limits_of_range() {
 }
 
 #[test]
-fn parse_double_decimal_as_go() {
+fn decimal_doubles_are_parsed_as_in_go() {
     check(&[
         ("1e5", Some(0x40f8_6a00_0000_0000)),
         (".5", Some(0x3fe0_0000_0000_0000)),
@@ -129,7 +129,7 @@ fn parse_double_decimal_as_go() {
 }
 
 #[test]
-fn parse_double_names_of_special_values() {
+fn names_of_special_doubles_are_parsed() {
     check(&[
         ("inf", Some(0x7ff0_0000_0000_0000)),
         ("+Inf", Some(0x7ff0_0000_0000_0000)),
@@ -145,7 +145,7 @@ fn parse_double_names_of_special_values() {
 }
 
 #[test]
-fn format_double_matches_go() {
+fn formatted_double_matches_go() {
     for (value, expected) in [
         (f64::NAN, "NaN"),
         (f64::INFINITY, "+Inf"),

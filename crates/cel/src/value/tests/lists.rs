@@ -21,7 +21,7 @@ fn check(list: &List, expected: std::ops::Range<i64>) {
 }
 
 #[test]
-fn join_short_lists_copies() {
+fn joined_short_lists_are_copied() {
     let (left, right) = (list(0..32), list(32..64));
     let joined = left.clone().join(&right);
     assert!(joined.is_joined() && joined.as_slice().is_some());
@@ -30,7 +30,7 @@ fn join_short_lists_copies() {
 }
 
 #[test]
-fn join_long_shared_lists_links_them() {
+fn joined_long_shared_lists_are_linked() {
     let (left, right) = (list(0..33), list(33..65));
     let joined = left.clone().join(&right);
     assert!(joined.is_joined() && joined.as_slice().is_none());
@@ -44,14 +44,14 @@ fn join_long_shared_lists_links_them() {
 }
 
 #[test]
-fn join_unshared_list_appends_in_place() {
+fn joined_unshared_list_is_extended_in_place() {
     let joined = list(0..100).join(&list(100..300));
     assert!(joined.is_joined() && joined.as_slice().is_some());
     check(&joined, 0..300);
 }
 
 #[test]
-fn join_empty_list_returns_other() {
+fn list_joined_with_empty_list_is_unchanged() {
     let (some, none) = (list(0..3), List::default());
     assert!(none.is_empty() && !some.is_empty());
     for joined in [some.clone().join(&none), none.join(&some)] {
@@ -61,7 +61,7 @@ fn join_empty_list_returns_other() {
 }
 
 #[test]
-fn growing_list_appends_for_all_references() {
+fn growing_list_is_extended_for_all_references() {
     let growing = List::growing();
     let shared = growing.clone();
     assert!(growing.is_mutable() && !list(0..1).is_mutable());
@@ -91,7 +91,7 @@ fn frozen_shared_list_is_copied() {
 }
 
 #[test]
-fn into_vec_copies_shared_elements() {
+fn shared_elements_are_copied_into_vec() {
     let numbers = |elements: Vec<Value>| -> Vec<_> {
         elements
             .iter()
@@ -113,7 +113,7 @@ fn into_vec_copies_shared_elements() {
 }
 
 #[test]
-fn source_creates_elements_on_access() {
+fn list_source_creates_elements_on_access() {
     let source = List::from_source(Arc::new(Numbers(3)));
     assert!(source.source().is_some() && source.as_slice().is_none());
     assert!(!source.is_json() && !source.is_joined() && !source.is_empty());
@@ -125,7 +125,7 @@ fn source_creates_elements_on_access() {
 }
 
 #[test]
-fn own_size_of_concatenation_includes_new_right_end() {
+fn own_size_of_concatenation_excludes_shared_operands() {
     let left = list(0..100);
     let right = list(100..200);
     let shared = left.clone().join(&right);
@@ -141,7 +141,7 @@ fn own_size_of_concatenation_includes_new_right_end() {
 }
 
 #[test]
-fn drop_deep_values_does_not_recurse() {
+fn dropping_deep_values_does_not_recurse() {
     const DEPTH: usize = 200_000;
     let lists = (0..DEPTH).fold(Value::Null, |value, _| Value::list([value]));
     drop(lists);

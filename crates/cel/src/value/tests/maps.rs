@@ -33,7 +33,7 @@ fn check_entries(map: &Map, expected: &str) {
 }
 
 #[test]
-fn keys_are_equal_as_in_go() {
+fn map_keys_are_compared_as_in_go() {
     let value = Value::opaque(Bare);
     let equal = [
         (Value::Null, Value::Null),
@@ -73,7 +73,7 @@ fn keys_are_equal_as_in_go() {
 }
 
 #[test]
-fn find_numeric_key_of_another_type() {
+fn entry_is_found_by_numeric_key_of_another_type() {
     let map = Value::map([
         (Value::Int(1), Value::from("int")),
         (Value::Uint(2), Value::from("uint")),
@@ -100,7 +100,7 @@ fn find_numeric_key_of_another_type() {
 }
 
 #[test]
-fn map_is_correct_below_and_above_index_size() {
+fn map_is_correct_with_and_without_index() {
     for n in [7, 8, 9, 20] {
         let mut map = numbered(n);
         map.insert(Value::Int(2), Value::from("new")).unwrap();
@@ -120,7 +120,7 @@ fn map_is_correct_below_and_above_index_size() {
 }
 
 #[test]
-fn insert_into_shared_map_copies() {
+fn shared_map_is_copied_before_insertion() {
     let map = numbered(2);
     let mut other = map.clone();
     other.insert(Value::Int(5), Value::Null).unwrap();
@@ -129,7 +129,7 @@ fn insert_into_shared_map_copies() {
 }
 
 #[test]
-fn insert_converts_fields_to_entries() {
+fn insertion_converts_fields_to_entries() {
     let fields = vec![
         ("b".into(), Value::Int(1)),
         ("a".into(), Value::Int(2)),
@@ -168,7 +168,7 @@ fn field_of_large_object_is_found() {
 }
 
 #[test]
-fn growing_map_inserts_for_all_references() {
+fn growing_map_is_extended_for_all_references() {
     let growing = Map::growing();
     let shared = growing.clone();
     assert!(growing.is_mutable() && growing.is_empty() && growing.is_plain());
@@ -187,7 +187,7 @@ fn growing_map_inserts_for_all_references() {
 }
 
 #[test]
-fn source_values_are_created_on_access() {
+fn map_source_creates_values_on_access() {
     let map = Map::from_source(Arc::new(Lengths(&["a", "bcd"], None)));
     check_entries(&map, "{a: 1, bcd: 3}");
     assert!(map.is_plain() && !map.is_json() && map.source().is_some());
@@ -206,7 +206,7 @@ fn source_values_are_created_on_access() {
 }
 
 #[test]
-fn map_source_without_overrides_has_defaults() {
+fn map_source_without_overrides_has_default_behavior() {
     assert!(Nothing.is_empty() && !Lengths(&["a"], None).is_empty());
     assert_eq!(Nothing.type_(), Type::map(Type::Dyn, Type::Dyn));
     assert_eq!(Nothing.traits(), MAP_TRAITS);

@@ -16,7 +16,7 @@ fn failing_equality() -> Value {
 }
 
 #[test]
-fn double_to_integer_only_if_exact() {
+fn double_becomes_integer_only_if_conversion_is_exact() {
     for (value, int, uint) in [
         (0.0, Some(0), Some(0)),
         (1.5, None, None),
@@ -85,7 +85,7 @@ fn numbers_of_different_types_are_ordered() {
 }
 
 #[test]
-fn compare_nan_and_other_types_fails() {
+fn comparison_with_nan_or_other_type_fails() {
     let nan = Err(EvalError::fixed("NaN values cannot be ordered"));
     let none = Err(EvalError::no_such_overload());
     let number = Value::Double(f64::NAN);
@@ -106,7 +106,7 @@ fn compare_nan_and_other_types_fails() {
 }
 
 #[test]
-fn equals_values_of_all_types() {
+fn values_of_all_types_are_compared_for_equality() {
     let list = |elements: Vec<Value>| Value::list(elements);
     let map = |key: Value, value: Value| Value::map([(key, value)]).unwrap();
     let object = |value: Value| Value::object(vec![("a".into(), value)]);
@@ -168,7 +168,7 @@ fn equals_values_of_all_types() {
 }
 
 #[test]
-fn equals_failing_element_comparison_counts_as_equal() {
+fn elements_whose_comparison_fails_count_as_equal() {
     let error = EvalError::no_such_overload();
     let (odd, one) = (failing_equality(), Value::Int(1));
     assert_eq!(odd.equals(&one), Err(error.clone()));
@@ -190,7 +190,7 @@ fn equals_failing_element_comparison_counts_as_equal() {
 }
 
 #[test]
-fn equals_depth_is_limited() {
+fn depth_of_equality_comparison_is_limited() {
     let nested = |depth: u32| (0..depth).fold(Value::Null, |value, _| Value::list([value]));
     assert_eq!(nested(10_000).equals(&nested(10_000)), Ok(true));
     let error = nested(10_001).equals(&nested(10_001)).unwrap_err();

@@ -8,7 +8,7 @@ use crate::value::civil::{format_go_duration, format_go_time, format_rfc3339, fo
 use crate::value::{EvalError, List, Map, Timestamp, Value};
 
 #[test]
-fn format_go_duration_matches_go() {
+fn formatted_go_duration_matches_go() {
     for (nanos, expected) in [
         (0, "0s"),
         (1, "1ns"),
@@ -38,7 +38,7 @@ fn format_go_duration_matches_go() {
 }
 
 #[test]
-fn format_seconds_has_no_exponent() {
+fn formatted_seconds_have_no_exponent() {
     for (nanos, expected) in [
         (0, "0s"),
         (1, "0.000000001s"),
@@ -51,7 +51,7 @@ fn format_seconds_has_no_exponent() {
 }
 
 #[test]
-fn format_timestamp_matches_go() {
+fn formatted_timestamp_matches_go() {
     for ((seconds, nanos, offset_seconds), text, rfc3339) in [
         (
             (0, 0, 0),
@@ -96,7 +96,7 @@ fn format_timestamp_matches_go() {
 }
 
 #[test]
-fn to_go_string_nested_values() {
+fn nested_values_are_formatted_as_in_go() {
     let map = Value::map([
         (Value::from("a"), Value::Int(1)),
         (Value::Bool(true), Value::Null),
@@ -120,7 +120,7 @@ fn to_go_string_nested_values() {
 }
 
 #[test]
-fn to_go_string_deep_value_is_abbreviated() {
+fn go_string_of_deep_value_is_abbreviated() {
     let nested = |depth: usize| (0..depth).fold(Value::Int(1), |value, _| Value::list([value]));
     let text =
         |depth: usize, inner: &str| format!("{}{inner}{}", "[".repeat(depth), "]".repeat(depth));
@@ -130,7 +130,7 @@ fn to_go_string_deep_value_is_abbreviated() {
 }
 
 #[test]
-fn to_go_string_long_text_is_cut() {
+fn go_string_of_long_value_is_cut() {
     const MAX: usize = 256 << 10;
     let text = |n_bytes: usize| Value::from("x".repeat(n_bytes)).to_go_string();
     assert_eq!(text(MAX), "x".repeat(MAX));
@@ -147,7 +147,7 @@ fn to_go_string_long_text_is_cut() {
 }
 
 #[test]
-fn eval_error_long_message_is_cut() {
+fn long_message_of_evaluation_error_is_cut() {
     const MAX: usize = 256 << 10;
     let message = |n_bytes: usize| EvalError::new("x".repeat(n_bytes)).message().to_owned();
     assert_eq!(message(MAX).len(), MAX);
@@ -164,7 +164,7 @@ fn object(name: Option<&'static str>) -> Value {
 }
 
 #[test]
-fn go_type_of_each_value() {
+fn each_value_has_its_go_type() {
     let entries = Value::map([(Value::Int(1), Value::Int(2))]).unwrap();
     for (value, go_type, wrapped) in [
         (Value::Null, "types.Null", "structpb.NullValue"),
@@ -231,7 +231,7 @@ fn go_type_of_each_value() {
 }
 
 #[test]
-fn type_of_each_value() {
+fn each_value_has_its_cel_type() {
     for (value, expected) in [
         (Value::Null, "null_type"),
         (Value::from("a"), "string"),
@@ -282,7 +282,7 @@ fn type_names_match_upstream() {
 }
 
 #[test]
-fn eval_error_debug_shows_kind_and_message() {
+fn debug_output_of_evaluation_error_shows_kind_and_message() {
     let debug = |error: EvalError| format!("{error:?}");
     assert_eq!(debug(EvalError::fixed("a")), "EvalError(Value, \"a\")");
     assert_eq!(

@@ -153,7 +153,7 @@ fn labels_and_annotations_are_validated() {
 }
 
 #[test]
-fn owners_are_validated() {
+fn owner_references_are_validated() {
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1"});
     let with = |name: &str, value: Json| {
         let mut owner = owner.clone();
@@ -220,7 +220,7 @@ fn owners_are_validated() {
 
 /// Source: the differences between apimachinery 0.36 and 0.37, `pkg/api/validation/objectmeta.go`.
 #[test]
-fn empty_metadata_field_is_required_error_since_1_37() {
+fn empty_metadata_field_has_required_value_error_since_1_37() {
     let owner = |name: &str, value: &str| {
         let mut owner =
             json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "1"});
@@ -305,7 +305,7 @@ fn metadata_messages_depend_on_version() {
 
 /// Source: the differences between apimachinery 0.36 and 0.37, `pkg/api/validation/objectmeta.go`.
 #[test]
-fn update_validates_that_generation_is_not_negative_since_1_37() {
+fn negative_generation_in_update_is_an_error_since_1_37() {
     let fields = json!({"resourceVersion": "1", "generation": -1});
     for (minor, expected) in [
         (36, &[][..]),

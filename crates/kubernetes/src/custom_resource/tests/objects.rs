@@ -8,7 +8,7 @@ use crate::custom_resource::{Error, Validator};
 use crate::version::KubernetesVersion;
 
 #[test]
-fn type_text_agrees_with_go() {
+fn value_and_its_type_are_shown_as_in_go() {
     for (value, expected) in [
         (json!(null), "<nil> is of the type <nil>"),
         (json!(true), "true is of the type bool"),

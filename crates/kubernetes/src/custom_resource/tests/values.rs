@@ -121,7 +121,7 @@ fn number_out_of_range_of_format_has_error() {
 }
 
 #[test]
-fn type_of_agrees_with_go() {
+fn type_names_of_values_agree_with_go() {
     for (value, type_) in [
         (json!(null), ("null", "")),
         (json!(true), ("boolean", "")),
@@ -137,7 +137,7 @@ fn type_of_agrees_with_go() {
 }
 
 #[test]
-fn is_whole_ignores_rounding_errors() {
+fn whole_numbers_may_have_rounding_errors() {
     for (value, expected) in [
         (json!(1), true),
         (json!(0), true),
@@ -156,7 +156,7 @@ fn is_whole_ignores_rounding_errors() {
 }
 
 #[test]
-fn is_converted_compares_as_type_of_enum_value() {
+fn value_is_compared_after_conversion_to_type_of_enum_value() {
     for (data, value, expected) in [
         (json!(null), json!(null), false),
         (json!(1), json!(1), true),
@@ -186,7 +186,7 @@ fn is_converted_compares_as_type_of_enum_value() {
 }
 
 #[test]
-fn strings_have_length_and_pattern() {
+fn length_and_pattern_of_strings_are_validated() {
     let error = |text: &str| format!("a: Invalid value: {text}");
     let max = |n: u32| json!({"type": "string", "maxLength": n});
     check(&max(2), &json!("ab"), &[]);
@@ -231,7 +231,7 @@ fn strings_have_length_and_pattern() {
 }
 
 #[test]
-fn lists_and_maps_have_bounds() {
+fn bounds_of_lists_and_maps_are_validated() {
     let list = |keyword: &str| json!({"type": "array", "items": {"type": "integer"}, keyword: 2});
     check(&list("maxItems"), &json!([1, 2]), &[]);
     check(
@@ -275,7 +275,7 @@ fn lists_and_maps_have_bounds() {
 }
 
 #[test]
-fn values_are_enumerated_and_typed() {
+fn enumerations_and_types_of_values_are_validated() {
     let enumerated = json!({"type": "string", "enum": ["x", "y"]});
     check(&enumerated, &json!("y"), &[]);
     check(

@@ -24,7 +24,7 @@ fn estimate(id: &str, call: &Call<'_>) -> CallEstimate {
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestSize`.
 #[test]
-fn replace_estimates_size_of_result() {
+fn size_of_result_of_replace_is_estimated() {
     #[track_caller]
     fn check(target: u64, args: [(u64, u64); 2], expected: (u64, u64)) {
         let node =
@@ -48,7 +48,7 @@ fn replace_estimates_size_of_result() {
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestTypeEquality`.
 #[test]
-fn equality_cost_is_bounded_for_all_added_types() {
+fn cost_of_equality_is_bounded_for_all_types_of_kubernetes() {
     let types = [
         types::AUTHORIZER,
         types::PATH_CHECK,
@@ -91,7 +91,7 @@ fn list(element: &Value, len: usize) -> Value {
 }
 
 #[test]
-fn measured_costs_depend_on_sizes() {
+fn measured_costs_depend_on_sizes_of_arguments() {
     check("string_lower_ascii", &[text(11)], text(11), 2);
     let replaced = [text(11), text(1), text(1)];
     check("string_replace_string_string", &replaced, text(11), 3);

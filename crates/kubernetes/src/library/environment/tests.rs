@@ -29,7 +29,7 @@ fn ids(function: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn every_overload_is_evaluated() {
+fn every_overload_has_an_implementation() {
     for row in rows() {
         assert!(!matches!(row.binding, Binding::None), "{}", row.id);
     }
@@ -38,7 +38,7 @@ fn every_overload_is_evaluated() {
 /// Some overloads have a cost that only depends on the lengths of the arguments and is computed before the call. The
 /// cost must then not depend on the result.
 #[test]
-fn overloads_costed_before_call_have_costs_without_result() {
+fn cost_charged_before_a_call_does_not_depend_on_its_result() {
     for row in rows()
         .into_iter()
         .filter(|row| !row.precharge_lengths.is_empty())
@@ -123,7 +123,7 @@ fn number_of_overloads_per_version_is_unchanged() {
 
 /// Two rows with the same id are never available in the same release, except the two rows of equality.
 #[test]
-fn rows_with_same_id_exclude_each_other() {
+fn overloads_with_same_id_are_never_in_the_same_release() {
     for version in KubernetesVersion::supported() {
         let mut ids = BTreeMap::new();
         for row in rows()
@@ -139,7 +139,7 @@ fn rows_with_same_id_exclude_each_other() {
 /// A version accepts its own additions only in stored expressions, not in new expressions. The next version accepts
 /// them in new expressions as well.
 #[test]
-fn new_expressions_use_additions_of_previous_version() {
+fn new_expressions_cannot_use_additions_of_their_own_version() {
     let newest = KubernetesVersion::NEWEST;
     assert!(!is_whole_in(newest));
     assert!(is_whole_in(KubernetesVersion {

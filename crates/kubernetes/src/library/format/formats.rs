@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn named_finds_every_format_by_function_name() {
+    fn every_format_is_found_by_function_name() {
         for format in ALL {
             assert_eq!(
                 named(format.function).map(|found| found.name),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn format_messages_agree_with_upstream() {
+    fn messages_of_formats_agree_with_upstream() {
         let messages = |name, text| named(name).unwrap().messages(text);
         assert_eq!(messages("dns1123LabelPrefix", "ab-"), [""; 0]);
         assert_eq!(messages("dns1123Label", "ab-").len(), 1);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn without_trailing_dash_replaces_last_two_characters() {
+    fn trailing_dash_and_character_before_it_are_replaced() {
         assert_eq!(without_trailing_dash(b"ab-"), b"aa");
         assert_eq!(without_trailing_dash(b"--"), b"a");
         assert_eq!(without_trailing_dash(b"-"), b"-");

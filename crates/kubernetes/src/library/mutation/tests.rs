@@ -190,7 +190,7 @@ fn misplaced_objects_are_reported() {
 }
 
 #[test]
-fn objects_are_equal_if_their_go_values_are() {
+fn objects_with_equal_go_values_are_equal() {
     let equal = [
         "null",
         "true",
@@ -246,7 +246,7 @@ fn objects_are_equal_if_their_go_values_are() {
 }
 
 #[test]
-fn patches_are_equal_if_their_fields_are() {
+fn patches_with_equal_fields_are_equal() {
     let whole = "JSONPatch{op: 'add', path: '/a', from: '/b', value: 1}";
     holds(&format!("{whole} == {whole}"));
     for other in [
@@ -297,7 +297,7 @@ fn mutation_values_have_go_types() {
 }
 
 #[test]
-fn is_object_accepts_object_and_nested_types() {
+fn names_of_object_types_are_recognized() {
     for (name, expected) in [
         ("Object", true),
         ("Object.spec", true),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn compare_numbers_of_different_scale_returns_order() {
+    fn numbers_of_different_scale_are_ordered() {
         for (left, right, expected) in [
             (scaled(1, 0), scaled(1000, -3), Ordering::Equal),
             (scaled(1, 0), scaled(1001, -3), Ordering::Less),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn plus_and_minus_return_none_on_overflow() {
+    fn sum_and_difference_are_none_on_overflow() {
         assert_eq!(scaled(1, 0).plus(scaled(1, -3)), Some(scaled(1001, -3)));
         assert_eq!(scaled(1, 3).plus(scaled(-1, 0)), Some(scaled(999, 0)));
         assert_eq!(scaled(i64::MAX, 0).plus(scaled(1, 0)), None);

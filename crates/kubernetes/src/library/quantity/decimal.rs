@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_accepts_sign_and_point_within_digit_limit() {
+    fn decimals_with_sign_and_point_are_parsed_within_digit_limit() {
         for (text, unscaled, scale) in [
             ("0", "0", 0),
             ("-0.00", "0", 2),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn plus_aligns_scales_within_digit_limit() {
+    fn sum_aligns_scales_within_digit_limit() {
         let sum = |left, right| decimal(left).plus(&decimal(right)).unwrap();
         assert_eq!(sum("999", "0.001"), decimal("999.001"));
         assert_eq!(sum("99.9", "0.1"), decimal("100.0"));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn rounded_up_rounds_away_from_zero() {
+    fn decimals_are_rounded_away_from_zero() {
         let rounded = |text, scale| decimal(text).rounded_up(scale).unwrap();
         assert_eq!(rounded("1.001", 2), decimal("1.01"));
         assert_eq!(rounded("-1.001", 2), decimal("-1.01"));
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn compare_ignores_scale_and_sign_of_zero() {
+    fn comparison_ignores_scale_and_sign_of_zero() {
         for (left, right, expected) in [
             ("1", "1.000", Ordering::Equal),
             ("-1", "-2", Ordering::Greater),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn without_factors_counts_removed_factors() {
+    fn removed_factors_of_1024_and_10_are_counted() {
         let shifted = decimal("-3").shifted_left(40).unwrap();
         assert_eq!(shifted.unscaled_text(), (-3_i64 << 40).to_string());
         let (odd, times) = shifted.without_factors_of_1024();

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_returns_version_or_upstream_error() {
+    fn parsed_version_or_error_agrees_with_upstream() {
         check("1.2.3", "1.2.3");
         check("1.2.3-rc.1.x-y+b.01", "1.2.3-rc.1.x-y+b.01");
         check("18446744073709551615.0.0", "18446744073709551615.0.0");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_normalized_accepts_prefix_zeros_and_short_versions() {
+    fn normalization_accepts_prefix_leading_zeros_and_short_versions() {
         let check = |text, expected: &str| {
             let result = Semver::parse_normalized(text);
             assert_eq!(
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn compare_follows_semver_precedence() {
+    fn comparison_follows_semver_precedence() {
         let versions = [
             "1.0.0-1",
             "1.0.0-2",

@@ -363,7 +363,7 @@ fn items_without_valid_key_are_errors() {
 }
 
 #[test]
-fn atomic_values_are_errors() {
+fn atomic_values_in_apply_configurations_are_errors() {
     let rejected = |applied: Value, paths: &[&str], fields: &[&str]| {
         let error = merged(&json!({}), &applied).unwrap_err();
         let expected = Error::Atomic {
@@ -422,7 +422,7 @@ fn depth_of_both_objects_is_limited() {
 }
 
 #[test]
-fn undeclared_returns_paths_of_unknown_fields() {
+fn unknown_fields_are_listed_with_paths() {
     let check = |object: Value, expected: &[&str]| {
         assert_eq!(undeclared(&types(), &gvk(), &object), expected, "{object}");
     };

@@ -10,7 +10,7 @@ use crate::merge::node::Node;
 use crate::merge::{Applied, NonJson};
 
 #[test]
-fn compare_orders_values_by_type_and_value() {
+fn values_are_ordered_by_type_and_value() {
     // Each value is less than the next.
     let values = [
         json!(-1.5),
@@ -57,7 +57,7 @@ fn compare_orders_values_by_type_and_value() {
 }
 
 #[test]
-fn path_text_formats_keys() {
+fn values_in_paths_are_formatted() {
     for (value, expected) in [
         (json!(null), "null"),
         (json!(true), "true"),
@@ -108,7 +108,7 @@ fn keys_are_ordered_and_formatted() {
 }
 
 #[test]
-fn go_syntax_formats_values() {
+fn values_are_formatted_in_go_syntax() {
     let other = NonJson {
         go_type: "time.Duration".to_owned(),
         plain: "1s".to_owned(),
@@ -134,7 +134,7 @@ fn go_syntax_formats_values() {
 }
 
 #[test]
-fn nodes_keep_values_of_json() {
+fn json_is_unchanged_by_conversion_to_nodes() {
     for value in [
         json!(null),
         json!({"a": [1, 1.5, true, "x", {"b": null}]}),

@@ -116,7 +116,7 @@ fn has_field(type_: &DeclType, path: &str) -> bool {
 }
 
 #[test]
-fn fields_exist_in_their_versions() {
+fn fields_exist_only_in_their_versions() {
     for (group, kind, path, first, last) in FIELDS {
         for version in KubernetesVersion::supported() {
             let gvk = Gvk::new(group, "v1", kind);
@@ -219,7 +219,7 @@ fn resources_are_served_in_their_versions() {
 /// A patch release has the schemas of its minor version. An unsupported version has the schemas of the closest
 /// supported version.
 #[test]
-fn builtin_schemas_are_those_of_closest_minor_version() {
+fn builtin_schemas_come_from_closest_minor_version() {
     let minor = |version: KubernetesVersion| {
         let kubernetes = Builtin::load(version).unwrap().kubernetes();
         kubernetes.rsplit_once('.').unwrap().0.to_owned()
@@ -233,7 +233,7 @@ fn builtin_schemas_are_those_of_closest_minor_version() {
 }
 
 #[test]
-fn file_is_small() {
+fn file_of_builtin_schemas_is_within_size_limit() {
     assert!(FILE.len() <= MAX_FILE_BYTES, "{}", FILE.len());
 }
 
@@ -258,7 +258,7 @@ fn builtin_documents_are_unpacked_on_demand() {
 }
 
 #[test]
-fn builtin_with_truncated_data_is_an_error() {
+fn truncated_builtin_schemas_are_an_error() {
     for length in [0, 3, 7, 8, 100, FILE.len() - 1] {
         assert!(Store::from_bytes(&FILE[..length]).is_err(), "{length}");
     }

@@ -230,7 +230,7 @@ fn metadata_schema_may_only_restrict_names() {
 }
 
 #[test]
-fn junctors_must_not_declare_fields() {
+fn logical_junctors_must_not_declare_fields() {
     let field = |junctor: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [junctor]});
     check_field(field(json!({"properties": {"a": {"pattern": "x"}}})), true);
     check_field(field(json!({"type": "object"})), false);
@@ -254,7 +254,7 @@ fn junctors_must_not_declare_fields() {
 }
 
 #[test]
-fn junctors_of_root_must_refer_to_declared_fields() {
+fn logical_junctors_of_root_must_refer_to_declared_fields() {
     let root = |junctor: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [junctor]});
     check_structural(root(json!({"properties": {"a": {"enum": ["x"]}}})), true);
     check_structural(root(json!({"properties": {"b": {"enum": ["x"]}}})), false);
@@ -296,7 +296,7 @@ fn int_or_string_allows_only_type_restriction_in_any_of() {
 }
 
 #[test]
-fn from_value_missing_name_is_an_error() {
+fn crd_without_required_name_is_an_error() {
     for (crd, missing) in [
         (json!({}), "spec.names.kind"),
         (json!({"spec": {"names": {"kind": "T"}}}), "spec.group"),

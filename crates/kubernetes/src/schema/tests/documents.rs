@@ -13,7 +13,7 @@ fn object(properties: Value) -> Value {
 }
 
 #[test]
-fn references_replace_whole_schema() {
+fn reference_replaces_the_schema_that_contains_it() {
     let part = json!({"type": "string", "maxLength": 3});
     let root = object(json!({
         "plain": to("part"),
@@ -179,7 +179,7 @@ fn types_with_different_keywords_are_not_shared() {
 }
 
 #[test]
-fn malformed_keywords_only_affect_their_schema() {
+fn malformed_keywords_affect_only_their_schema() {
     let root = object(json!({
         "good": {"type": "string", "unknown": {"a": [1]}, "not": {}, "oneOf": [{}], "format": null},
         "type": {"type": 5},

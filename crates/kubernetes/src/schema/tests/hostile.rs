@@ -100,7 +100,7 @@ fn depth_limit_applies_across_references() {
 }
 
 #[test]
-fn complete_reference_graph_is_too_complex() {
+fn many_schemas_that_all_refer_to_each_other_are_too_complex() {
     let n = 40;
     let body = |_: usize| {
         let properties: Vec<_> = (0..n)
@@ -118,7 +118,7 @@ fn complete_reference_graph_is_too_complex() {
 }
 
 #[test]
-fn small_complete_reference_graph_is_expanded() {
+fn few_schemas_that_all_refer_to_each_other_are_expanded() {
     let n = 6;
     let body = |_: usize| {
         let properties: Vec<_> = (0..n)
@@ -136,7 +136,7 @@ fn small_complete_reference_graph_is_expanded() {
 }
 
 #[test]
-fn deep_schema_only_affects_itself() {
+fn deep_schema_affects_only_itself() {
     let deep = |levels: usize| {
         let (open, close) = (
             r#"{"type":"array","items":"#.repeat(levels),

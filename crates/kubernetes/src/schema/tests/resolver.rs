@@ -41,7 +41,7 @@ fn document_of_own_group_version_takes_precedence() {
 }
 
 #[test]
-fn resolve_unavailable_document_returns_reason() {
+fn kind_in_unavailable_document_is_unavailable_with_reason() {
     let mut set = SchemaSet::default();
     set.add_unavailable(GroupVersion::new("a", "v1"), "the server does not answer");
     check_found(&set, "a", "the server does not answer");
@@ -59,7 +59,7 @@ fn resolve_unavailable_document_returns_reason() {
 }
 
 #[test]
-fn add_crd_adds_kind_list_kind_and_scale() {
+fn added_crd_defines_kind_list_kind_and_scale() {
     let crd = json!({"spec": {
         "group": "a", "scope": "Namespaced", "names": {"kind": "T", "plural": "ts"},
         "versions": [{"name": "v1", "served": true, "subresources": {"scale": {}}}],

@@ -44,7 +44,7 @@ fn check(gvr: (&str, &str, &str), expected: &[&str]) {
 }
 
 #[test]
-fn kinds_for_accepts_any_case_singular_and_list_names() {
+fn kinds_are_found_by_any_case_singular_and_list_names() {
     for name in ["deployments", "deployment", "DEPLOYMENTS", "Deployment"] {
         check(("apps", "v1", name), &["apps/v1, Kind=Deployment"]);
     }
@@ -65,7 +65,7 @@ fn kinds_for_accepts_any_case_singular_and_list_names() {
 }
 
 #[test]
-fn kinds_for_unknown_resource_is_empty() {
+fn unknown_resource_has_no_kinds() {
     for resource in ["", "deploy", "deployments/scale", "deployments/", "*"] {
         check(("apps", "v1", resource), &[]);
     }
@@ -75,7 +75,7 @@ fn kinds_for_unknown_resource_is_empty() {
 }
 
 #[test]
-fn kinds_for_core_group_matches_any_group() {
+fn core_group_matches_resources_of_any_group() {
     check(
         ("", "v1", "events"),
         &["/v1, Kind=Event", "events.k8s.io/v1, Kind=Event"],
@@ -85,7 +85,7 @@ fn kinds_for_core_group_matches_any_group() {
 }
 
 #[test]
-fn kinds_for_empty_version_matches_any_version() {
+fn empty_version_matches_any_version() {
     let both = ["apps/v1, Kind=Deployment", "apps/v1beta1, Kind=Deployment"];
     check(("apps", "", "deployments"), &both);
     check(("apps", "__internal", "deployments"), &both);
@@ -98,7 +98,7 @@ fn kinds_for_empty_version_matches_any_version() {
 }
 
 #[test]
-fn resource_requires_exact_name() {
+fn resource_is_found_only_by_exact_name() {
     let mapper = mapper();
     let scale = mapper
         .resource(&Gvr::new("apps", "v1", "deployments/scale"))
@@ -127,7 +127,7 @@ fn check_rule(groups: &[&str], versions: &[&str], resources: &[&str], expected: 
 }
 
 #[test]
-fn matching_supports_wildcards_and_subresources() {
+fn rule_matching_supports_wildcards_and_subresources() {
     check_rule(&["apps"], &["v1"], &["deployments"], &["apps/deployments"]);
     check_rule(
         &["apps"],
@@ -201,7 +201,7 @@ fn served_resources_are_parsed_from_document_paths() {
 }
 
 #[test]
-fn add_crd_adds_resources_of_served_versions() {
+fn added_crd_defines_resources_of_served_versions() {
     let crd = json!({"spec": {
         "group": "example.com", "scope": "Cluster",
         "names": {"kind": "Widget", "plural": "widgets", "singular": "wid"},

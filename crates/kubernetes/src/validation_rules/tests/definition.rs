@@ -332,7 +332,7 @@ fn rule_over_cost_limit_has_errors_for_rule_and_total() {
 }
 
 #[test]
-fn has_rules_finds_nested_rules() {
+fn nested_rules_are_found() {
     let ruled = json!({"type": "object", "x-kubernetes-validations": [{"rule": "true"}]});
     let plain = json!({"type": "object", "x-kubernetes-validations": []});
     let within = |inner: &Json| {
@@ -379,7 +379,7 @@ fn has_rules_finds_nested_rules() {
 }
 
 #[test]
-fn validate_uses_schema_of_version() {
+fn object_is_validated_with_schema_of_its_version() {
     let schema = |bound: u32| with_rules(&json!([{"rule": format!("self.a > {bound}")}]));
     let crd = definition(&[schema(1), schema(5)]);
     let n_errors = |version: &str| {
@@ -437,7 +437,7 @@ fn violation_shows_scalars_but_not_objects() {
 }
 
 #[test]
-fn violation_reason_determines_error() {
+fn reason_of_violated_rule_determines_error() {
     let check = |reason: &str, expected: &str| {
         let rule = json!({"rule": "self > 5", "message": " too small ", "reason": reason});
         check_error(&json!({"type": "integer"}), &rule, &json!(3), expected);
@@ -449,7 +449,7 @@ fn violation_reason_determines_error() {
 }
 
 #[test]
-fn violation_field_path_is_appended() {
+fn field_path_of_rule_is_appended_to_path_of_violation() {
     let schema = json!({"type": "object", "properties": {"b": {"type": "object",
         "additionalProperties": {"type": "string"}}}});
     let check = |path: &str, expected: &str| {
@@ -462,7 +462,7 @@ fn violation_field_path_is_appended() {
 }
 
 #[test]
-fn unusable_message_expression_falls_back() {
+fn unusable_message_expression_falls_back_to_message() {
     let schema = json!({"type": "string"});
     let check = |expression: &str, message: &str, expected: &str| {
         let rule = json!({"rule": "false", "messageExpression": expression, "message": message});
@@ -483,7 +483,7 @@ fn unusable_message_expression_falls_back() {
 }
 
 #[test]
-fn failing_rule_has_error_with_type() {
+fn rule_that_fails_to_evaluate_has_error_with_type_of_value() {
     let check = |rule: &str, expected: &str| {
         let rule = json!({"rule": rule});
         check_error(&json!({"type": "integer"}), &rule, &json!(0), expected);
@@ -535,7 +535,7 @@ fn transition_rule_is_skipped_without_old_value() {
 }
 
 #[test]
-fn unchanged_values_have_warnings() {
+fn violations_of_unchanged_values_are_warnings() {
     let items = json!({"type": "object", "required": ["k"], "properties": {
         "k": {"type": "string"}, "v": {"type": "integer"}, "n": {"type": "number"}},
         "x-kubernetes-validations": [{"rule": "self.v > 5", "message": "small"}]});
@@ -612,7 +612,7 @@ fn unchanged_values_have_warnings() {
 }
 
 #[test]
-fn validator_bounds_depth() {
+fn depth_of_validated_schemas_and_objects_is_limited() {
     let schema = |n: usize| {
         let leaf = json!({"type": "object"});
         (0..n).fold(leaf, |inner, _| json!({"type": "object", "not": inner}))

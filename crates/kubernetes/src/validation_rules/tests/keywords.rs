@@ -7,7 +7,7 @@ use crate::validation_rules::keywords::{
 };
 
 #[test]
-fn has_errors_finds_unsupported_keywords() {
+fn unsupported_keywords_are_errors() {
     let check = |schema: Json, expected: bool| {
         let schema = schema.as_object().unwrap();
         assert_eq!(has_errors(schema, true, false), expected, "{schema:?}");
@@ -52,7 +52,7 @@ fn has_errors_finds_unsupported_keywords() {
 }
 
 #[test]
-fn has_errors_depends_on_position() {
+fn errors_of_keywords_depend_on_position() {
     let with_default = json!({"type": "string", "default": "x"});
     let schema = with_default.as_object().unwrap();
     assert!(has_errors(schema, false, false) && !has_errors(schema, true, false));
@@ -64,7 +64,7 @@ fn has_errors_depends_on_position() {
 }
 
 #[test]
-fn is_convertible_rejects_unsupported_keywords_at_any_depth() {
+fn schema_with_unsupported_keyword_at_any_depth_is_not_convertible() {
     let check = |schema: &Json, expected: bool| {
         for around in [
             schema.clone(),
@@ -101,7 +101,7 @@ fn is_convertible_rejects_unsupported_keywords_at_any_depth() {
 }
 
 #[test]
-fn max_elements_depends_on_type() {
+fn maximum_number_of_elements_depends_on_type() {
     for (schema, expected) in [
         (json!({"type": "string", "maxLength": 5}), Some(1)),
         (json!({"type": "object", "maxProperties": 5}), Some(1)),
@@ -125,7 +125,7 @@ fn max_elements_depends_on_type() {
 }
 
 #[test]
-fn is_map_correlatable_accepts_known_map_types() {
+fn maps_of_known_map_types_are_correlatable() {
     for (schema, expected) in [
         (json!({}), true),
         (json!({"x-kubernetes-map-type": "granular"}), true),

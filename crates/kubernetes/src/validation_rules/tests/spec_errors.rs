@@ -379,7 +379,7 @@ fn invalid_conversion_has_errors() {
 }
 
 #[test]
-fn preserving_unknown_fields_has_error() {
+fn preserve_unknown_fields_of_definition_is_an_error() {
     check(
         &[("/spec/preserveUnknownFields", json!(true))],
         &[

@@ -46,7 +46,7 @@ fn immutable_field_keeps_old_value() {
 }
 
 #[test]
-fn excepted_fields_may_change() {
+fn mutable_fields_of_immutable_specs_may_change() {
     check_spec(
         ("apps", "StatefulSet"),
         &json!({"replicas": 2, "serviceName": "x", "template": {"a": 1}}),
@@ -80,7 +80,7 @@ fn excepted_fields_may_change() {
 }
 
 #[test]
-fn allowed_changes_depend_on_presence() {
+fn allowed_changes_of_a_field_depend_on_its_presence() {
     let field = |name: &str, value: Option<i32>| match value {
         Some(value) => json!({name: value}),
         None => json!({}),
@@ -108,7 +108,7 @@ fn allowed_changes_depend_on_presence() {
 }
 
 #[test]
-fn rule_applies_only_to_flagged_objects() {
+fn immutability_may_depend_on_another_field_of_the_object() {
     let map = |value: u32, flag: bool| json!({"data": {"a": value}, "immutable": flag});
     // There is no constraint on the flag of the old object, so the flag is set to false.
     check(
@@ -137,7 +137,7 @@ fn rule_applies_only_to_flagged_objects() {
 }
 
 #[test]
-fn exceptions_are_enabled_in_old_object() {
+fn old_object_is_changed_so_that_exceptions_apply() {
     let claim = |size: &str, phase: Option<&str>, mode: &str| {
         let mut claim =
             with_spec(&json!({"volumeMode": mode, "resources": {"requests": {"storage": size}}}));
@@ -184,7 +184,7 @@ fn addresses_of_services_are_immutable_unless_external() {
 }
 
 #[test]
-fn may_update_is_false_for_immutable_fields() {
+fn immutable_fields_cannot_be_updated() {
     let check = |(group, kind): (&str, &str), path: &str, is_whole: bool| {
         let path: Vec<&str> = path.split('.').collect();
         may_update(group, kind, &path, is_whole)

@@ -160,7 +160,7 @@ fn configuration_error_denies_request_unless_ignored() {
 }
 
 #[test]
-fn error_of_policy_is_in_its_review() {
+fn selector_error_is_in_the_review_of_the_policy() {
     let spec = json!({"matchConstraints": {
         "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Bad"}]},
         "resourceRules": [

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn mutation_trial_step_has_same_error_as_mutate() {
+    fn trial_of_mutation_has_same_error_as_mutation() {
         let kinds = KnownKinds::new(
             Builtin::load(KubernetesVersion::DEFAULT).unwrap(),
             Vec::new(),

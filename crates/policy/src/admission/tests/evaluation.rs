@@ -83,7 +83,7 @@ fn variable_chain_beyond_depth_limit_has_no_decision() {
 }
 
 #[test]
-fn exceeded_limit_of_this_crate_has_no_decision() {
+fn expression_beyond_limit_on_quantity_digits_has_no_decision() {
     let is_quantity = format!("isQuantity('{}')", "9".repeat(10_001));
     for (expression, expected) in [
         (
@@ -135,7 +135,7 @@ fn comparison_of_deeply_nested_values_exceeds_step_limit() {
 }
 
 #[test]
-fn variable_that_contains_variables_equals_variables() {
+fn variables_map_equals_itself_inside_a_variable() {
     let variables = [("a".to_owned(), "dyn(variables)".to_owned())];
     let evaluation = evaluate(&spec(&variables, "variables.a == variables"));
     assert_eq!(decision(&evaluation), &Decision::admit());
@@ -364,7 +364,7 @@ fn params_have_api_version_and_kind() {
 
 /// Source: results of `parity/oracle admit`.
 #[test]
-fn user_extra_list_may_be_null() {
+fn extra_values_of_user_may_be_null() {
     let mut request = deployment();
     request.user_info.extra = [("k".to_owned(), None), ("l".to_owned(), Some(Vec::new()))].into();
     let params = ParamList::default();

@@ -361,7 +361,7 @@ fn check(cases: &[Case], object: &Json, old: &Json) {
 }
 
 #[test]
-fn structs_maps_and_slices_have_their_own_equality_and_lookup() {
+fn go_structs_maps_and_slices_differ_in_equality_and_lookup() {
     let deployment = |memory: &str| {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",

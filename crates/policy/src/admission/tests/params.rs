@@ -79,7 +79,7 @@ fn params_are_found_by_name_or_selector() {
 }
 
 #[test]
-fn missing_params_deny_if_action_is_deny() {
+fn missing_params_deny_request_if_action_is_deny() {
     check(&json!({"name": "zz"}), &[]);
     check(
         &json!({"name": "zz", "parameterNotFoundAction": "Allow"}),
@@ -160,7 +160,7 @@ fn binding_without_param_ref_is_evaluated_once() {
 }
 
 #[test]
-fn params_error_denies_before_bindings_are_matched() {
+fn error_of_params_denies_request_before_bindings_are_matched() {
     let namespaces = default_namespace();
     let params = config_maps();
     let authorizer = Arc::new(AuthorizerList::default());

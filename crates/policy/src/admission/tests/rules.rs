@@ -214,7 +214,7 @@ fn equivalent_resources_match_unless_match_policy_is_exact() {
 
 /// The rules are relaxed one field after another until they match. The result is the last relaxed field.
 #[test]
-fn unmatched_part_of_constraints_is_found() {
+fn constraint_that_prevents_a_match_is_found() {
     let unmatched = |constraints: &Json, request: &AdmissionRequest| {
         let binding = binding(&json!({"matchResources": constraints}));
         binding.unmatched(request, &default_namespace())

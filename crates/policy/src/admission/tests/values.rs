@@ -38,7 +38,7 @@ fn check_evaluation(spec: &Json, request: &AdmissionRequest, expect: &[&Decision
 
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go`, `CreateAdmissionRequest`.
 #[test]
-fn request_has_fields_that_are_not_empty() {
+fn request_variable_omits_empty_fields() {
     let group = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
     let resource = json!({"group": "apps", "version": "v1", "resource": "deployments"});
     let mut request = deployment();
@@ -91,7 +91,7 @@ fn request_has_fields_that_are_not_empty() {
 
 /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `CreateOptions`, `UpdateOptions`, `DeleteOptions`.
 #[test]
-fn options_have_fields_of_their_type_that_are_not_empty() {
+fn options_omit_empty_fields_and_fields_of_other_types() {
     use Operation::{Connect, Create, Delete, Update};
     for (operation, given, expect) in [
         (Create, json!({}), json!({})),
@@ -142,7 +142,7 @@ fn options_have_fields_of_their_type_that_are_not_empty() {
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go`, `CreateNamespaceObject`; apimachinery
 /// `pkg/apis/meta/v1/types.go`, `ObjectMeta`.
 #[test]
-fn namespace_object_has_fields_that_are_not_empty() {
+fn namespace_object_omits_empty_fields() {
     let metadata = json!({
         "name": "n", "generateName": "g", "namespace": "m", "uid": "u", "resourceVersion": "5", "generation": 2,
         "creationTimestamp": "2024-01-02T03:04:05Z", "deletionTimestamp": "2024-01-02T03:04:06Z",
@@ -199,7 +199,7 @@ fn namespace_object_has_fields_that_are_not_empty() {
 }
 
 #[test]
-fn converted_request_and_objects_have_kind_of_match() {
+fn converted_request_and_objects_have_the_matched_kind() {
     let mut request = deployment();
     request.old_object = request.object.clone();
     request.operation = Operation::Update;
@@ -276,7 +276,7 @@ fn authorizer_checks_user_and_resource_of_request() {
 
 /// Source: `k8s.io/apiserver` `pkg/cel/lazy/lazy.go`, `MapValue`.
 #[test]
-fn variables_map_iterates_values_and_finds_names() {
+fn variables_map_iterates_over_values_and_is_indexed_by_name() {
     let admitted = Decision::admit();
     let variables = json!([
         {"name": "a", "expression": "'x'"},
@@ -311,7 +311,7 @@ fn variables_map_iterates_values_and_finds_names() {
 
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `Validate`.
 #[test]
-fn audit_annotation_depends_on_value() {
+fn action_of_audit_annotation_depends_on_value() {
     use AuditAnnotationAction::{Error, Exclude, Publish};
     for (failure_policy, expression, action, value) in [
         ("Fail", "'a'", Publish, "a"),
@@ -368,7 +368,7 @@ fn actions_and_results_have_names() {
 }
 
 #[test]
-fn namespaced_name_of_cluster_scoped_object_is_name() {
+fn namespaced_name_of_cluster_scoped_object_has_no_namespace() {
     let object = Object::new(&json!({"metadata": {"name": "a"}}));
     assert_eq!(object.namespaced_name(), "a");
     let object =

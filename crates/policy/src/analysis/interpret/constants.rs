@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn call_with_constants_returns_result() {
+    fn call_with_constant_arguments_is_evaluated() {
         let pod = || text("Pod");
         for (function, is_member, args, wanted) in [
             (
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn call_that_fails_or_is_too_large_returns_none() {
+    fn call_that_fails_or_is_too_large_is_not_constant() {
         let long = text(&"a".repeat(3000));
         for (function, is_member, args) in [
             ("_/_", false, vec![Const::Int(1), Const::Int(0)]),

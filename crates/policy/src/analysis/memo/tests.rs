@@ -111,7 +111,7 @@ fn check(policy: &CompiledPolicy, memo: Memo<'_>) -> TypeCheck {
 }
 
 #[test]
-fn memo_does_not_change_findings() {
+fn memoization_does_not_change_findings() {
     let expressions = [
         "object.metadata.name != 'a'",
         "object.metadata.nmae != 'a'",
@@ -156,7 +156,7 @@ fn memo_does_not_change_findings() {
 }
 
 #[test]
-fn memo_equivalent_kinds_are_analyzed_once() {
+fn equivalent_kinds_are_analyzed_once() {
     let kinds = Kinds::new();
     let n_analyzed = |expression: &str| {
         let policy = policy(&[expression]);
@@ -180,7 +180,7 @@ fn memo_equivalent_kinds_are_analyzed_once() {
 }
 
 #[test]
-fn memo_kinds_without_schema_are_analyzed_once() {
+fn kinds_without_schema_are_analyzed_once() {
     let n_steps = |expression: &str, kinds: &[&str]| {
         let policy = policy(&[expression]);
         let mut memo = Memo::new(&policy, None);
@@ -203,7 +203,7 @@ fn memo_kinds_without_schema_are_analyzed_once() {
 }
 
 #[test]
-fn fields_read_is_none_if_more_may_be_read() {
+fn set_of_read_fields_is_unknown_if_others_may_be_read() {
     let table: [(&str, Option<&[&str]>); 12] = [
         (
             "object.metadata.name != oldObject.spec.name",

@@ -33,7 +33,7 @@ fn found_in(version: KubernetesVersion, expression: &str) -> Vec<String> {
 
 /// Compares the findings with the file `findings.txt`.
 #[test]
-fn failing_and_incomparable_values_are_found() {
+fn failing_and_incomparable_expressions_are_found() {
     let mut n_cases = 0;
     for case in cases(include_str!("findings.txt")) {
         assert_eq!(found(case[0]), case[1..], "{}", case[0]);
@@ -84,7 +84,7 @@ fn comparison_of_go_value_with_other_type_is_never_true() {
 
 /// Source: cel-go 0.27 `checker/env.go`, `Env.resolveQualifiedIdent`.
 #[test]
-fn name_with_leading_dot_is_no_macro_variable() {
+fn name_with_leading_dot_does_not_refer_to_macro_variable() {
     let expression = "[1].all(object, .object.kind == 'Box')";
     assert_eq!(found_in("1.37".parse().unwrap(), expression), [""; 0]);
 }

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matching_returns_string_that_pattern_matches() {
+    fn sample_string_matches_its_pattern() {
         for pattern in [
             r"\bjcmd\b",
             r"^[a-z]([-a-z0-9]*[a-z0-9])?$",

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_label_or_name_rejects_wrong_characters() {
+    fn label_or_name_with_wrong_characters_is_rejected() {
         for (text, is_label, is_name) in [
             ("example", true, true),
             ("a-b", true, true),

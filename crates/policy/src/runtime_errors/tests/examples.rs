@@ -73,7 +73,7 @@ fn found(served: &Served, operations: &[&str], spec: &Json) -> Vec<[Json; 2]> {
 
 /// Compares the examples with the file `examples.txt`.
 #[test]
-fn examples_differ_from_usual_request_as_validation_requires() {
+fn examples_differ_from_usual_request_only_as_validation_requires() {
     let mut n_cases = 0;
     for case in cases(include_str!("examples.txt")) {
         let [expression, allowed, denied] = case[..] else {
@@ -396,7 +396,7 @@ fn required_number_list_or_map_has_valid_value() {
 }
 
 #[test]
-fn dependence_includes_inputs_of_variables_and_match_conditions() {
+fn dependence_on_inputs_includes_variables_and_match_conditions() {
     let variables = json!([
         {"name": "limit", "expression": "params.spec.size"},
         {"name": "text", "expression": "object.spec.text"},

@@ -127,7 +127,7 @@ fn comparison_is_limited_by_requests_and_cost() {
 
 /// Requests have a name that the rules permit.
 #[test]
-fn request_has_a_permitted_name() {
+fn generated_request_has_a_name_that_rules_permit() {
     let mut policy = policy(
         PODS,
         &["CREATE"],
@@ -186,7 +186,7 @@ fn denials(old: &Json, new: &Json) -> Vec<[bool; 2]> {
 
 /// A request whose decision changes must differ in an input of the match condition and in one of the validation.
 #[test]
-fn changed_match_condition_is_compared_with_failing_validation() {
+fn changed_match_condition_is_tested_with_a_request_that_is_denied() {
     let policy = |namespace: &str| {
         json!({
             "matchConditions": [{"name": "a", "expression": format!("request.namespace != '{namespace}'")}],

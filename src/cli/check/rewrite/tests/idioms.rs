@@ -12,7 +12,7 @@ fn assert_corrected(role: &str, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn functions_become_members() {
+fn function_calls_become_member_calls() {
     assert_corrected(
         "expression",
         &[

@@ -60,7 +60,7 @@ fn read<T>(subject: Subject, object: &Value, check: impl FnOnce(&goyaml::Node) -
 }
 
 #[test]
-fn walk_invalid_object_reports_same_violations_as_upstream() {
+fn invalid_object_has_same_violations_as_upstream() {
     for (subject, object, expect) in cases() {
         let violations = read(subject, &object, |node| {
             let mut violations = Violations::default();

@@ -127,7 +127,7 @@ async fn cached_document_is_returned_only_while_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failure_is_retried_once_for_all_callers() {
+async fn failed_request_for_document_is_retried_once_for_all_callers() {
     let failing = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let switch = Arc::clone(&failing);
     let (cache, log) = cache(move |_| {
@@ -218,7 +218,7 @@ async fn policy_waits_limited_time_for_changing_documents() {
 }
 
 #[tokio::test]
-async fn redirected_document_is_read_without_hash() {
+async fn redirected_document_is_requested_again_without_hash() {
     let (cache, log) = cache(|path| {
         Some(if path.contains("hash") {
             Reply::failure(301, "")
@@ -345,7 +345,7 @@ async fn unused_documents_are_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn document_task_panic_is_reported_and_retried() {
+async fn panic_of_document_task_is_reported_and_task_is_retried() {
     let (cache, _) = cache(|_| Some(Reply::json(&apps())));
     cache.loader.panics.store(1, Ordering::Relaxed);
     let needed = BTreeSet::from([gv("apps/v1")]);

@@ -54,7 +54,7 @@ fn map(fields: &[(&str, Applied)]) -> Applied {
 }
 
 #[test]
-fn field_of_applied_object_is_native_value() {
+fn field_of_apply_configuration_becomes_go_value() {
     for (expression, expected) in [
         ("null", foreign("structpb.NullValue", "NULL_VALUE", "0")),
         ("true", Applied::Bool(true)),
@@ -179,7 +179,7 @@ fn value_that_cannot_be_merged_is_rejected() {
 }
 
 #[test]
-fn value_of_patch_is_json() {
+fn value_of_json_patch_is_converted_to_json() {
     for (expression, expected) in [
         ("null", json!(null)),
         ("true", json!(true)),
@@ -221,7 +221,7 @@ fn value_of_patch_is_json() {
 }
 
 #[test]
-fn value_of_patch_without_json_form_fails() {
+fn value_of_json_patch_without_json_form_is_an_error() {
     let marshal = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: ";
     for (expression, expected) in [
         ("type(1)", "type conversion not supported for 'type'"),
@@ -271,7 +271,7 @@ fn value_of_patch_without_json_form_fails() {
 }
 
 #[test]
-fn patch_consists_of_operations() {
+fn evaluated_json_patch_becomes_operations() {
     let text =
         "[JSONPatch{op: 'move', from: '/a', path: '/b'}, JSONPatch{op: 'remove', path: '/c'}]";
     let operations = patch(&evaluated(text), behavior());
@@ -314,7 +314,7 @@ fn value_nested_beyond_limit_is_not_converted() {
 
 /// A value that occurs twice is charged twice.
 #[test]
-fn allocated_memory_is_sum_of_nodes_and_texts() {
+fn allocated_memory_is_sum_of_nodes_and_strings() {
     let patch = "JSONPatch{op: 'add', path: '/a', value: 'abcd'}";
     let bytes = Value::bytes(&b"abcd"[..]);
     let part = Value::string("abcd");
