@@ -170,6 +170,11 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     );
     changes.extend(of_rejections);
     changes.extend(check.costs(&setup));
+    changes.extend(Others::uncalled(
+        &setup.input,
+        [&setup.known, &new_known],
+        static_dir,
+    ));
     changes.retain(|change| args.text || change.class != Class::Text);
     changes.sort_by(|a, b| (a.class, &a.policy, &a.field).cmp(&(b.class, &b.policy, &b.field)));
     let undecided = check.undecided(&changes);

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::report::NotCompared;
+use super::report::{Change, Class, NotCompared};
+use super::{change, rejections};
 use crate::cli::check::finding::Finding;
 use crate::cli::check::known::Known;
 use crate::cli::check::{self, crd};
 use crate::cli::input::{Input, KindFilter, Object};
 use crate::policy::analysis::Profile;
+use crate::policy::rule::Rule;
 use crate::schema::Crd;
 use crate::validation_rules;
 use crate::version::KubernetesVersion;
@@ -64,31 +66,66 @@ impl Others {
         })
     }
 
+    /// Returns the changes of webhooks that an API server of the new version no longer calls for a resource.
+    pub(super) fn uncalled(
+        input: &Input,
+        known: [&Known; 2],
+        static_dir: Option<&Path>,
+    ) -> Vec<Change> {
+        let versions = known.map(Known::version);
+        let of_configuration = |configuration: &Object<Value>| -> Vec<Change> {
+            let findings = new_findings(configuration, known, static_dir).into_iter();
+            let exempt = findings.filter(|finding| finding.rule == Rule::ExemptResource);
+            let changes = exempt.map(|finding| {
+                let name = configuration.name().unwrap_or_default();
+                let place = finding.location.place.unwrap_or(configuration.place());
+                let is_mutating = configuration.kind().starts_with("Mutating");
+                Change {
+                    class: if is_mutating {
+                        Class::Mutates
+                    } else {
+                        Class::Admits
+                    },
+                    place: Some(format!("{}:{}", configuration.source.name, place.line)),
+                    old: "calls the webhook".to_owned(),
+                    new: "does not call the webhook".to_owned(),
+                    new_message: Some(finding.message),
+                    reason: rejections::first_release_with(
+                        (versions[0], versions[1]),
+                        &["webhooks-skip-reviews"],
+                        |version| version.behavior().webhooks_skip_reviews,
+                    ),
+                    ..change(
+                        None,
+                        format!("webhook configuration {name}"),
+                        finding.field_ref,
+                    )
+                }
+            });
+            changes.collect()
+        };
+        input.webhooks.iter().flat_map(of_configuration).collect()
+    }
+
     /// Returns the objects whose expressions are not evaluated, and the webhook configurations for which the new
     /// version causes additional findings.
     pub(super) fn not_compared(
         &self,
         input: &Input,
-        [old, new]: [&Known; 2],
+        known: [&Known; 2],
         static_dir: Option<&Path>,
     ) -> Vec<NotCompared> {
-        let findings = |configuration, known| {
-            let place = (true, static_dir);
-            check::configuration_findings(configuration, known, Profile::Upstream, place)
-        };
+        let [_, new] = known;
         let with_findings = input.webhooks.iter().flat_map(|configuration| {
-            let before = findings(configuration, old);
-            let after = findings(configuration, new).into_iter();
-            let is_known =
-                |finding: &Finding| before.iter().any(|it| it.message == finding.message);
-            let changed = after.filter(|finding| !finding.rejected && !is_known(finding));
-            let changed: Vec<NotCompared> = changed
+            let findings = new_findings(configuration, known, static_dir).into_iter();
+            let others = findings.filter(|finding| finding.rule != Rule::ExemptResource);
+            let others: Vec<NotCompared> = others
                 .map(|finding| NotCompared {
                     reason: format!("for {}: {}", new.version(), finding.message),
                     ..not_compared(configuration, "rules")
                 })
                 .collect();
-            changed
+            others
         });
         let with_rules = self
             .crds
@@ -103,6 +140,22 @@ impl Others {
         let not_evaluated = with_rules.chain(with_conditions);
         not_evaluated.chain(with_findings).collect()
     }
+}
+
+/// Returns the findings about a webhook configuration that only the second version causes. Excludes the errors for which
+/// API servers reject it.
+fn new_findings(
+    configuration: &Object<Value>,
+    known: [&Known; 2],
+    static_dir: Option<&Path>,
+) -> Vec<Finding> {
+    let [before, mut after] = known.map(|known| {
+        let place = (true, static_dir);
+        check::configuration_findings(configuration, known, Profile::Upstream, place)
+    });
+    let is_known = |finding: &Finding| before.iter().any(|it| it.message == finding.message);
+    after.retain(|finding| !finding.rejected && !is_known(finding));
+    after
 }
 
 fn not_compared<T>(object: &Object<T>, part: &str) -> NotCompared {

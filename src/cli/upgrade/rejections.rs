@@ -118,6 +118,9 @@ fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
     }
 }
 
+/// The changes of the estimated costs of validation rules.
+const ESTIMATES: &[&str] = &["function-costs", "estimates-of-variables"];
+
 /// The noun for a CustomResourceDefinition in a list of errors.
 const CRD: &str = "CustomResourceDefinition";
 
@@ -205,8 +208,8 @@ pub(super) fn rejections(
                         other_objects.accepts((name, file), version) == (class == Class::Taken)
                     };
                     let is_cost = first.message.contains(" cost exceeds ");
-                    let id = is_cost.then_some("function-costs");
-                    first_release_with(versions, id, is_changed)
+                    let ids: &[&str] = if is_cost { ESTIMATES } else { &[] };
+                    first_release_with(versions, ids, is_changed)
                 }
                 _ => policy
                     .zip(field.as_deref())
@@ -281,7 +284,7 @@ fn served_since(
     versions: (KubernetesVersion, KubernetesVersion),
     class: Class,
 ) -> Option<Reason> {
-    let reason = first_release_with(versions, None, |version| {
+    let reason = first_release_with(versions, &[], |version| {
         let builtin = Builtin::load(version);
         let is_served = builtin.is_ok_and(|it| it.resources().iter().any(|it| it.gvr == *gvr));
         is_served == (class == Class::Taken)
@@ -301,23 +304,23 @@ fn served_since(
 
 /// Finds the release since which the API server rejects names of static manifests.
 fn names_since(versions: (KubernetesVersion, KubernetesVersion)) -> Option<Reason> {
-    first_release_with(versions, Some("static-names"), |version| {
+    first_release_with(versions, &["static-names"], |version| {
         version.behavior().static_names == StaticNames::Rejected
     })
 }
 
-/// Returns the first release after `from` for which `is_changed` is true, as a reason with the change `id` if this
-/// release has it.
-fn first_release_with(
+/// Returns the first release after `from` for which `is_changed` is true, as a reason with the first of the changes `ids`
+/// that this release has.
+pub(super) fn first_release_with(
     (from, to): (KubernetesVersion, KubernetesVersion),
-    id: Option<&str>,
+    ids: &[&str],
     is_changed: impl Fn(KubernetesVersion) -> bool,
 ) -> Option<Reason> {
     let mut previous = from;
     for step in from.steps_to(to) {
         if is_changed(step) {
             let mut changes = version_changes::between(previous, step);
-            let change = changes.find(|change| Some(change.id) == id);
+            let change = changes.find(|change| ids.contains(&change.id));
             return Some(reasons::reason(change, (previous, step)));
         }
         previous = step;

@@ -81,13 +81,13 @@ pub struct UpgradeSummary {
 pub enum Class {
     /// A request is denied that was admitted before.
     Denies,
-    /// A request is admitted that was denied before.
+    /// A request is admitted that was denied before, or a validating webhook is no longer called.
     Admits,
     /// An evaluation fails in only one version, and the decision is the same.
     Errors,
     /// The new version rejects the policy when it is created or changed.
     Refused,
-    /// A mutating policy changes the object differently.
+    /// A mutating policy changes the object differently, or a mutating webhook is no longer called.
     Mutates,
     /// The estimated cost is near a limit only in the new version.
     Costs,
