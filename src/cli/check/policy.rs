@@ -66,7 +66,7 @@ pub(super) struct PolicyAnalysis {
     /// The number of leading `errors` that the API server reports when the policy is created.
     pub(super) n_at_create: usize,
     pub(super) matches: Matches,
-    /// True if the rules of a webhook match reviews such as TokenReview. `matches` does not contain them.
+    /// True if the rules of a webhook match reviews such as `TokenReview`. `matches` does not contain them.
     has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::cli::connection::Connection;
+use crate::cli::error::CliError;
 use crate::cli::eval::args::{ClusterArgs, OutputArgs, PageArgs, UserArgs};
 use crate::cli::time_limit::Timeout;
 use crate::version::KubernetesVersion;
@@ -95,4 +96,45 @@ pub struct UpgradeArgs {
     /// The connection to the cluster.
     #[command(flatten)]
     pub connection: Connection,
+}
+
+impl UpgradeArgs {
+    /// Returns the version after the upgrade from `from`. `is_live` is true if a cluster was read.
+    ///
+    /// # Errors
+    /// Returns a usage error if the version before the upgrade is unknown, or if it is not older.
+    pub(super) fn new_version(
+        &self,
+        from: KubernetesVersion,
+        is_live: bool,
+    ) -> Result<KubernetesVersion, CliError> {
+        if self.from.is_none() && !is_live {
+            let message =
+                "the version before the upgrade is unknown: pass --from VERSION, or use a cluster";
+            return Err(CliError::Usage(message.to_owned()));
+        }
+        let next = KubernetesVersion::new(from.minor.saturating_add(1));
+        let to = self.to.unwrap_or(next);
+        check_order(from, to)?;
+        Ok(to)
+    }
+}
+
+/// Checks that `to` is a supported version after `from`.
+///
+/// # Errors
+/// Returns a usage error otherwise.
+pub(super) fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), CliError> {
+    let message = if !to.is_supported() {
+        format!("{from} is the newest supported version; no later version can be compared")
+    } else if (to.minor, to.patch) == (from.minor, from.patch) {
+        format!("both versions are {to}: pass a later version with --to")
+    } else if to < from {
+        format!(
+            "--to {to} is older than --from {from}: pass the version before the upgrade with --from"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(CliError::Usage(message))
 }

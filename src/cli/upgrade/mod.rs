@@ -42,8 +42,7 @@ use crate::policy::runtime_errors::Witness;
 use crate::policy::version_changes::{self, AffectedNode};
 use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request};
 use crate::probe::validation::API_VERSION;
-use crate::version::KubernetesVersion;
-use args::UpgradeArgs;
+use args::{UpgradeArgs, check_order};
 use effects::{Effect, FieldResult, effects};
 use generated::{BothVersions, Generated, generate, has_value};
 use others::Others;
@@ -110,16 +109,8 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         check_order(from, to)?;
     }
     let mut setup = Setup::read(&sources, &BTreeSet::new(), &mut stdin.as_slice())?;
-    if args.from.is_none() && setup.server.is_none() {
-        let message =
-            "the version before the upgrade is unknown: pass --from VERSION, or use a cluster";
-        return Err(CliError::Usage(message.to_owned()));
-    }
     let from = setup.known.version();
-    let to = args
-        .to
-        .unwrap_or_else(|| KubernetesVersion::new(from.minor.saturating_add(1)));
-    check_order(from, to)?;
+    let to = args.new_version(from, setup.server.is_some())?;
     let new_known = setup.known.copy_for(to)?;
     let mut findings = std::mem::take(&mut setup.findings);
     let written = std::mem::take(&mut setup.input.probes);
@@ -226,25 +217,6 @@ fn read_stdin(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Vec<u8>, CliEr
         }
     }
     Ok(text)
-}
-
-/// Checks that `to` is a supported version after `from`.
-///
-/// # Errors
-/// Returns a usage error otherwise.
-fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), CliError> {
-    let message = if !to.is_supported() {
-        format!("{from} is the newest supported version; no later version can be compared")
-    } else if (to.minor, to.patch) == (from.minor, from.patch) {
-        format!("both versions are {to}: pass a later version with --to")
-    } else if to < from {
-        format!(
-            "--to {to} is older than --from {from}: pass the version before the upgrade with --from"
-        )
-    } else {
-        return Ok(());
-    };
-    Err(CliError::Usage(message))
 }
 
 /// Returns a change whose class, results and cause are not set yet. `policy` is `None` if `name` is the name of a
