@@ -6,6 +6,7 @@
 mod advice;
 pub mod annotations;
 pub(super) mod api_version;
+mod assumptions;
 pub mod baseline;
 mod cascade;
 pub mod changes;
@@ -517,6 +518,7 @@ fn check_mutating(
         if *n < file_counts.mutating_policies {
             outcome.findings.extend(shape::check(shared));
             outcome.findings.extend(validation::mutating_policy(shared));
+            assumptions::assume_patch_type(shared, &mut outcome.findings);
             let reserved = manifests::reserved_name(shared, static_dir, known.version());
             outcome.findings.extend(reserved);
         }

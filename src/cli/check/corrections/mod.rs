@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::finding::{Finding, Location, Owner, Severity};
 use super::fingerprint::without_numbers;
+use super::missing_params;
 use super::names;
 use super::report::CheckReport;
 use super::skipped_values;
@@ -52,9 +53,7 @@ impl CorrectedFile {
                     break;
                 }
                 if byte < start + edit.text.len() {
-                    // Keeps the offset within the edit, because the replacement may begin like the replaced part.
-                    let within = (byte - start).min(edit.bytes.len().saturating_sub(1));
-                    at = edit.bytes.start + within;
+                    at = edit.byte_before(byte - start);
                     break;
                 }
                 let length = |n: usize| isize::try_from(n).unwrap_or_default();
@@ -358,6 +357,7 @@ fn is_of_content(finding: &Finding) -> bool {
             | Rule::InvalidProbe
             | Rule::UnboundPolicy
             | Rule::IgnoredParams
+            | Rule::ParamsNotFound
             | Rule::DuplicateName
             | Rule::StaticManifest
             // These findings remain, because the API server reports them for the object as written.
@@ -510,7 +510,8 @@ fn with_other_bindings(
     for (own, all) in &mut lists {
         own.extend(all.extract_if(.., is_other));
     }
-    let findings = check(corrected, file_counts);
+    let mut findings = check(corrected, file_counts);
+    findings.extend(missing_params::check_in(corrected, &input.dropped));
     let mut lists = [
         (&mut corrected.bindings, &mut input.bindings),
         (
