@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use goyaml::{Data, Node, Style};
 
 use super::advice;
+use super::broken;
 use super::finding::{Assumption, ConsequenceReport, Finding, Severity, UNPROVEN, joined_help};
 use super::fixes;
 use super::kinds;
@@ -177,6 +178,7 @@ pub(super) fn add_assumptions(
     analysis: &PolicyAnalysis,
     findings: &mut [Finding],
 ) {
+    broken::assume(policy, analysis, findings);
     assume_conditions(policy, analysis, findings);
     assume_order(policy, analysis, findings);
 }
@@ -271,12 +273,12 @@ fn assume_conditions(
             continue;
         };
         let text = condition.text.trim_end();
-        if assumed.insert(field_ref.clone()) {
+        if assumed.insert(field_ref.clone()) && finding.assumption.is_none() {
             let edit = policy.edit_text(field_ref, 0..text.chars().count(), "true");
             finding.assumption = edit.map(|edit| Assumption {
                 as_if: Some("the condition were true"),
                 condition: Some(text.to_owned()),
-                edit,
+                ..Assumption::new(edit)
             });
         }
     }

@@ -8,6 +8,7 @@ pub mod annotations;
 pub(super) mod api_version;
 mod assumptions;
 pub mod baseline;
+mod broken;
 mod cascade;
 pub mod changes;
 #[cfg(not(target_family = "wasm"))]

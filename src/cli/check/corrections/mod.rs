@@ -7,6 +7,7 @@
 //! applies their fixes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::finding::{Finding, Location, Owner, Severity};
@@ -119,6 +120,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     let mut edits = edits_by_file(&report.findings);
     let mut conditions = AssumedConditions::default();
     conditions.add(&report.findings);
+    let mut replaced: Vec<ReplacedPart> = replaced_parts(&report.findings, &files).collect();
     let mut hidden = Vec::new();
     let mut n_written: BTreeMap<String, usize> = BTreeMap::new();
     count_policies(input, &mut n_written);
@@ -161,6 +163,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
         let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
         conditions.add(&findings);
+        replaced.extend(replaced_parts(&findings, &files));
         // The next round applies the fixes of all findings, including those that an earlier round has already reported.
         edits = edits_by_file(&findings);
         for finding in &mut findings {
@@ -183,6 +186,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let new = findings
             .into_iter()
             .filter(|finding| is_shown(finding) && !conditions.may_exclude(finding))
+            .filter(|finding| replaced.iter().all(|part| !part.may_exclude(finding)))
             .filter(|finding| reported.insert(key(finding)));
         hidden.extend(new.map(|mut finding| {
             finding.is_hidden = true;
@@ -376,6 +380,49 @@ fn correction(finding: &Finding) -> Option<&Edit> {
     finding.fix.as_ref().or(assumption.map(|it| &it.edit))
 }
 
+/// A part of an expression with a syntax error that the check replaces with a placeholder.
+struct ReplacedPart {
+    file: String,
+    owner: Owner,
+    field_ref: Option<String>,
+    /// The bytes of the file as written.
+    bytes: Range<usize>,
+    words: HashSet<String>,
+    /// True if the part may be a condition for the rest of the expression.
+    has_condition: bool,
+}
+
+impl ReplacedPart {
+    /// Returns true if the finding is about the placeholder, or if the replaced part may exclude its request.
+    fn may_exclude(&self, finding: &Finding) -> bool {
+        if self.owner != finding.owner || self.file != finding.location.file {
+            return false;
+        }
+        if finding.rule == Rule::Lockout {
+            return true;
+        }
+        let is_own = self.field_ref == finding.field_ref;
+        if is_own {
+            let location = &finding.location;
+            let place = location.source.as_ref().zip(location.place);
+            let byte = place.map(|(source, place)| source.byte_at(place));
+            if byte.is_none_or(|byte| self.bytes.contains(&byte)) {
+                return true;
+            }
+        }
+        let (_, after) = finding.message.split_once('`').unwrap_or_default();
+        let path = after.split('`').next().unwrap_or_default();
+        let mut fields = path.split(|c| !is_of_word(c)).filter(|it| it.len() > 1);
+        let reads = |field: &str| !ROOTS.contains(&field) && self.words.contains(field);
+        let field_ref = finding.field_ref.as_deref().unwrap_or_default();
+        let is_affected = is_own || field_ref.starts_with("spec.variables[");
+        is_affected && finding.witness.is_some() && (self.has_condition || fields.any(reads))
+    }
+}
+
+/// The variables that most expressions read.
+const ROOTS: [&str; 5] = ["object", "oldObject", "request", "metadata", "spec"];
+
 /// The match conditions of each owner that are assumed to be true.
 #[derive(Default)]
 struct AssumedConditions(Vec<AssumedCondition>);
@@ -438,6 +485,36 @@ impl AssumedConditions {
         })
     }
 }
+
+/// Returns the parts of expressions that the assumptions of `findings` replace. `files` are the corrected files before these
+/// assumptions are applied.
+fn replaced_parts<'f>(
+    findings: &'f [Finding],
+    files: &'f BTreeMap<String, CorrectedFile>,
+) -> impl Iterator<Item = ReplacedPart> {
+    findings.iter().filter_map(|finding| {
+        let assumption = finding.assumption.as_ref()?;
+        let replaced = assumption.replaced.as_ref()?;
+        let name = &finding.location.file;
+        let file = files.get(name);
+        let written_byte = |byte| file.map_or(byte, |file| file.written_byte(byte));
+        let bytes = &assumption.edit.bytes;
+        // The rest of an expression whose whole text is replaced is not evaluated.
+        let is_whole = assumption.edit.text.contains("variables.");
+        let is_condition = |text: &&str| replaced.contains(*text);
+        Some(ReplacedPart {
+            file: name.clone(),
+            owner: finding.owner.clone(),
+            field_ref: finding.field_ref.clone(),
+            bytes: written_byte(bytes.start)..written_byte(bytes.end),
+            words: words(replaced),
+            has_condition: is_whole && CONDITIONS.iter().any(|it| is_condition(&it)),
+        })
+    })
+}
+
+/// Operators and functions of conditions.
+const CONDITIONS: [&str; 7] = ["&&", "||", "?", "has(", " in ", " and ", " or "];
 
 /// Returns the identifiers, keywords and numbers of an expression, including those in its strings.
 fn words(text: &str) -> HashSet<String> {
