@@ -752,12 +752,29 @@ pub(super) fn finding_at(
     (severity, rule): (Severity, Rule),
     message: &str,
 ) -> Finding {
-    let places = policy.places_in_field(field_ref);
-    let mut finding = object_finding(policy, severity, rule, message, places.start());
-    if let Some(expression) = analysis.expression(field_ref) {
-        mark(&mut finding, &Text::whole(expression), location, &places);
+    match analysis.expression(field_ref) {
+        Some(expression) => finding_in(policy, expression, location, (severity, rule), message),
+        None => {
+            let place = policy.place_of_field(field_ref);
+            let mut finding = object_finding(policy, severity, rule, message, place);
+            finding.field_ref = Some(field_ref.to_owned());
+            finding
+        }
     }
-    finding.field_ref = Some(field_ref.to_owned());
+}
+
+/// Returns a finding at `location` of `expression`.
+pub(super) fn finding_in(
+    policy: &Object<RequestPolicy>,
+    expression: &PolicyExpression,
+    location: Location,
+    (severity, rule): (Severity, Rule),
+    message: &str,
+) -> Finding {
+    let places = policy.places_in_field(&expression.field_ref);
+    let mut finding = object_finding(policy, severity, rule, message, places.start());
+    mark(&mut finding, &Text::whole(expression), location, &places);
+    finding.field_ref = Some(expression.field_ref.clone());
     finding
 }
 

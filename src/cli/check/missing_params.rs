@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
-use super::finding::{Finding, Severity};
+use super::finding::{Assumption, Finding, Severity};
 use super::policy::object_finding;
 use crate::cli::input::skipped::ByKind;
 use crate::cli::input::{Input, Object};
@@ -88,6 +88,11 @@ fn missing(
         Some((_, meant)) => format!("did you mean `{meant}`? {effect}"),
         None => effect.to_owned(),
     });
+    let edit = similar.and_then(|(_, meant)| {
+        let document = &binding.document;
+        document.edit_value(&binding.source, node, meant)
+    });
+    finding.assumption = edit.map(Assumption::new);
     finding.field_ref = Some(field_ref);
     Some(finding)
 }

@@ -39,6 +39,7 @@ mod missing_params;
 mod names;
 mod other_languages;
 mod param_kind;
+mod param_objects;
 mod partial;
 pub mod policy;
 pub mod render;
@@ -440,6 +441,10 @@ fn check_objects(
     }
     let from_files = (file_counts, static_dir);
     check_mutating(input, (known, copies), profile, (from_files, report));
+    // Other copies of the definitions may permit the params.
+    if copies.is_empty() {
+        report.findings.extend(param_objects::check(input, known));
+    }
     let of_webhooks = webhook_findings(input, known, profile, from_files);
     report.findings.extend(of_webhooks);
 }

@@ -24,7 +24,7 @@
 
 mod defaults;
 mod embedded;
-mod format;
+pub(crate) mod format;
 mod lists;
 mod mail;
 mod metadata;

@@ -18,6 +18,7 @@ use super::definition::{DefinitionCause, DefinitionError};
 use super::field_error::{FieldError, FieldErrorKind};
 use super::list_errors;
 use super::path::{Path, PathStep, written};
+use crate::custom_resource::format::{is_supported, supported};
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::extensions::{INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
 use crate::schema::structural::is_structural;
@@ -106,6 +107,70 @@ enum Level {
 #[must_use]
 pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
+    each_version(definition, &mut |schema, path| {
+        let before = errors.len();
+        each_schema(schema, path, Level::Root, &mut |schema, path, level| {
+            let is_open = errors.len() < MAX_ERRORS;
+            if is_open {
+                unknown_keywords(schema, path, &mut errors);
+                keywords(schema, path, level, &mut errors);
+            }
+            is_open
+        });
+        if errors.len() == before && !is_structural(schema) {
+            let detail = "the schema is not structural: schemas in `not`, `allOf`, `anyOf` and `oneOf` may \
+                          only restrict fields declared outside of them, and the root must have type object";
+            add(&mut errors, path, FieldErrorKind::Forbidden, None, detail);
+        }
+        errors.len() < MAX_ERRORS
+    });
+    errors.truncate(MAX_ERRORS);
+    errors
+}
+
+/// A format in a schema of a CRD that the API server ignores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IgnoredFormat {
+    /// The location of the format.
+    pub place: Vec<PathStep>,
+    /// The path of the format, in the API server's notation.
+    pub field: String,
+    /// The name of the format.
+    pub name: String,
+    /// The formats of the same type that the API server supports.
+    pub supported: Vec<&'static str>,
+}
+
+/// Returns the formats in the schemas of a CRD that the API server ignores. It warns of such a format when the CRD is
+/// created.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go`, `GetUnrecognizedFormats`.
+#[must_use]
+pub fn ignored_formats(definition: &Json) -> Vec<IgnoredFormat> {
+    let mut ignored = Vec::new();
+    each_version(definition, &mut |schema, path| {
+        each_schema(schema, path, Level::Root, &mut |schema, path, _| {
+            let text = |key: &str| schema.get(key).and_then(Json::as_str);
+            let name = text("format").unwrap_or_default();
+            let type_ = text("type").unwrap_or_default();
+            if !name.is_empty() && !is_supported(type_, name) {
+                let path = path.field("format");
+                ignored.push(IgnoredFormat {
+                    place: path.steps(),
+                    field: path.text(),
+                    name: name.to_owned(),
+                    supported: supported(type_),
+                });
+            }
+            ignored.len() < MAX_ERRORS
+        });
+        ignored.len() < MAX_ERRORS
+    });
+    ignored
+}
+
+/// Calls `visit` with the schema of each version of a CRD. Stops after the first `false`.
+fn each_version(definition: &Json, visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>) -> bool) {
     let versions = definition
         .pointer("/spec/versions")
         .and_then(Json::as_array);
@@ -122,19 +187,10 @@ pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
         let path = versions_path.index(n);
         let path = path.field("schema");
         let path = path.field("openAPIV3Schema");
-        let before = errors.len();
-        walk(schema, &path, Level::Root, &mut errors);
-        if errors.len() == before && !is_structural(schema) {
-            let detail = "the schema is not structural: schemas in `not`, `allOf`, `anyOf` and `oneOf` may \
-                          only restrict fields declared outside of them, and the root must have type object";
-            add(&mut errors, &path, FieldErrorKind::Forbidden, None, detail);
-        }
-        if errors.len() >= MAX_ERRORS {
+        if !visit(schema, &path) {
             break;
         }
     }
-    errors.truncate(MAX_ERRORS);
-    errors
 }
 
 fn add(
@@ -156,16 +212,11 @@ fn add(
     });
 }
 
-fn walk(
+fn unknown_keywords(
     schema: &Map<String, Json>,
     path: &Path<'_>,
-    level: Level,
     errors: &mut Vec<DefinitionError>,
 ) {
-    checkpoint();
-    if errors.len() >= MAX_ERRORS {
-        return;
-    }
     for keyword in schema.keys() {
         if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
             let path = path.field(keyword);
@@ -176,7 +227,19 @@ fn walk(
             }
         }
     }
-    keywords(schema, path, level, errors);
+}
+
+/// Calls `visit` with a schema and all nested schemas. Skips the nested schemas after `false`.
+fn each_schema(
+    schema: &Map<String, Json>,
+    path: &Path<'_>,
+    level: Level,
+    visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>, Level) -> bool,
+) {
+    checkpoint();
+    if !visit(schema, path, level) {
+        return;
+    }
     let object = |key: &str| schema.get(key).and_then(Json::as_object);
     let below = if level == Level::Junctor {
         [Level::Junctor; 2]
@@ -184,31 +247,26 @@ fn walk(
         [Level::Item, Level::Field]
     };
     if let Some(items) = object("items") {
-        walk(items, &path.field("items"), below[0], errors);
+        each_schema(items, &path.field("items"), below[0], visit);
     }
     if let Some(values) = object("additionalProperties") {
-        walk(
-            values,
-            &path.field("additionalProperties"),
-            below[1],
-            errors,
-        );
+        each_schema(values, &path.field("additionalProperties"), below[1], visit);
     }
     let properties = path.field("properties");
     for (name, property) in object("properties").into_iter().flatten() {
         if let Some(property) = property.as_object() {
-            walk(property, &properties.key(name), below[1], errors);
+            each_schema(property, &properties.key(name), below[1], visit);
         }
     }
     if let Some(not) = object("not") {
-        walk(not, &path.field("not"), Level::Junctor, errors);
+        each_schema(not, &path.field("not"), Level::Junctor, visit);
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         let nested = schema.get(key).and_then(Json::as_array);
         let path = path.field(key);
         for (n, nested) in nested.into_iter().flatten().enumerate() {
             if let Some(nested) = nested.as_object() {
-                walk(nested, &path.index(n), Level::Junctor, errors);
+                each_schema(nested, &path.index(n), Level::Junctor, visit);
             }
         }
     }

@@ -18,6 +18,7 @@ use super::report::CheckReport;
 use super::skipped_values;
 use crate::cli::input::edit::{Edit, applied, sort_disjoint};
 use crate::cli::input::files::ReadFile;
+use crate::cli::input::skipped::{ByKind, SkippedKind};
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::live::FileCounts;
 use crate::policy::rule::Rule;
@@ -567,7 +568,28 @@ fn is_short_name(finding: &Finding) -> bool {
     is_name && finding.fix.as_ref().is_some_and(|fix| fix.text.len() < 3)
 }
 
-/// Calls `check` with the corrected objects and the bindings of all other files.
+/// Adds the retained objects of the files that are not corrected.
+fn add_objects_of_others(
+    own: &mut ByKind,
+    all: &ByKind,
+    is_corrected: impl Fn(&SourceText) -> bool,
+) {
+    for (kind, of_kind) in all {
+        let others = of_kind.objects.iter();
+        let others = others.filter(|object| !is_corrected(&object.source));
+        let others: Vec<_> = others.cloned().collect();
+        if !others.is_empty() {
+            let entry = own.entry(kind.clone());
+            let own = entry.or_insert_with(|| SkippedKind {
+                objects: Vec::new(),
+                ..of_kind.clone()
+            });
+            own.objects.extend(others);
+        }
+    }
+}
+
+/// Calls `check` with the corrected objects, and the bindings and params of all other files.
 fn with_other_bindings(
     corrected: &mut Input,
     input: &mut Input,
@@ -587,6 +609,7 @@ fn with_other_bindings(
     for (own, all) in &mut lists {
         own.extend(all.extract_if(.., is_other));
     }
+    add_objects_of_others(&mut corrected.dropped, &input.dropped, &is_corrected);
     let mut findings = check(corrected, file_counts);
     findings.extend(missing_params::check_in(corrected, &input.dropped));
     let mut lists = [
