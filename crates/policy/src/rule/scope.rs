@@ -163,6 +163,7 @@ impl Rule {
             Self::DuplicateKey | Self::DuplicateValue | Self::TooLarge => (ERROR, false, ALL),
             Self::DuplicateName => (USUALLY_WARNING, false, NAMED),
             Self::DuplicateVariable
+            | Self::ContradictingMessage
             | Self::IgnoredContainers
             | Self::IgnoredMessage
             | Self::TemplateResidue => (WARNING, false, POLICY),
@@ -181,8 +182,9 @@ impl Rule {
             | Self::ResultType
             | Self::Syntax
             | Self::UndeclaredReference => (ERROR, true, CEL),
-            Self::InvalidObject | Self::Required => (ERROR_OR_NOTE, true, ALL),
-            Self::UnknownField => (ERROR, true, ALL),
+            Self::InvalidObject => (ERROR_OR_NOTE, true, ALL),
+            Self::Required => (ANY, true, ALL),
+            Self::UnknownField => (ERROR_OR_WARNING, true, ALL),
             Self::InvalidProbe => (ERROR, false, PROBE),
             Self::InvalidSuppression | Self::UnusedSuppression => (WARNING, false, FILE),
             Self::InvalidValue => (ANY, true, ALL),
