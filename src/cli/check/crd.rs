@@ -19,15 +19,15 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::cli::parallel;
-use crate::custom_resource::validate_definition;
+use crate::custom_resource::{IgnoredFormat, ignored_formats, validate_definition};
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::nearest::nearest as nearest_name;
 use crate::policy::rule::Rule;
 use crate::schema::Crd;
 use crate::validation_rules::{
-    DefinitionCause, DefinitionError, ExpressionErrorKind, FieldErrorKind, IgnoredFormat, KEYWORDS,
-    PathStep, definition_errors, ignored_formats, schema_errors,
+    DefinitionCause, DefinitionError, ExpressionErrorKind, FieldErrorKind, KEYWORDS, PathStep,
+    definition_errors, schema_errors,
 };
 use crate::version::KubernetesVersion;
 

@@ -76,7 +76,7 @@ impl Format {
 }
 
 /// Returns the formats that the API server supports for a type of a schema. Their names have no dashes.
-pub(crate) fn supported(type_: &str) -> Vec<&'static str> {
+pub(super) fn supported(type_: &str) -> Vec<&'static str> {
     match type_ {
         "" | "string" => FORMATS.iter().map(|(name, _)| *name).collect(),
         "integer" => vec!["int32", "int64"],
@@ -86,7 +86,7 @@ pub(crate) fn supported(type_: &str) -> Vec<&'static str> {
 }
 
 /// Returns true if the API server supports the format `name` for a type of a schema.
-pub(crate) fn is_supported(type_: &str, name: &str) -> bool {
+pub(super) fn is_supported(type_: &str, name: &str) -> bool {
     match type_ {
         "" | "string" => Format::named(name).is_some(),
         _ => supported(type_).contains(&name),

@@ -39,7 +39,8 @@ pub use definition::{
 pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
 pub use rule::ValidationRule;
-pub use schema_errors::{IgnoredFormat, KEYWORDS, ignored_formats, schema_errors};
+pub(crate) use schema_errors::each_schema_of;
+pub use schema_errors::{KEYWORDS, schema_errors};
 pub use spec_errors::definition_errors;
 pub use validator::{ValidationResult, Validator};
 pub use walk::{ObservedRule, RuleObserver};

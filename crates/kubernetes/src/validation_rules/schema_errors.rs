@@ -18,7 +18,6 @@ use super::definition::{DefinitionCause, DefinitionError};
 use super::field_error::{FieldError, FieldErrorKind};
 use super::list_errors;
 use super::path::{Path, PathStep, written};
-use crate::custom_resource::format::{is_supported, supported};
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
 use crate::schema::extensions::{INT_OR_STRING, PRESERVE_UNKNOWN_FIELDS};
 use crate::schema::structural::is_structural;
@@ -128,45 +127,19 @@ pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     errors
 }
 
-/// A format in a schema of a CRD that the API server ignores.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IgnoredFormat {
-    /// The location of the format.
-    pub place: Vec<PathStep>,
-    /// The path of the format, in the API server's notation.
-    pub field: String,
-    /// The name of the format.
-    pub name: String,
-    /// The formats of the same type that the API server supports.
-    pub supported: Vec<&'static str>,
-}
-
-/// Returns the formats in the schemas of a CRD that the API server ignores. It warns of such a format when the CRD is
-/// created.
-///
-/// Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go`, `GetUnrecognizedFormats`.
-#[must_use]
-pub fn ignored_formats(definition: &Json) -> Vec<IgnoredFormat> {
-    let mut ignored = Vec::new();
+/// Calls `visit` with each schema of a CRD, including nested ones, and its path. Skips the rest after `false`.
+pub(crate) fn each_schema_of(
+    definition: &Json,
+    visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>) -> bool,
+) {
     each_version(definition, &mut |schema, path| {
+        let mut is_open = true;
         each_schema(schema, path, Level::Root, &mut |schema, path, _| {
-            let text = |key: &str| schema.get(key).and_then(Json::as_str);
-            let name = text("format").unwrap_or_default();
-            let type_ = text("type").unwrap_or_default();
-            if !name.is_empty() && !is_supported(type_, name) {
-                let path = path.field("format");
-                ignored.push(IgnoredFormat {
-                    place: path.steps(),
-                    field: path.text(),
-                    name: name.to_owned(),
-                    supported: supported(type_),
-                });
-            }
-            ignored.len() < MAX_ERRORS
+            is_open = is_open && visit(schema, path);
+            is_open
         });
-        ignored.len() < MAX_ERRORS
+        is_open
     });
-    ignored
 }
 
 /// Calls `visit` with the schema of each version of a CRD. Stops after the first `false`.

@@ -432,6 +432,8 @@ impl ComparisonChecker<'_, '_> {
             (Some(value), None) => (right, value),
             _ => return None,
         };
+        let is_equality = matches!(function, "_==_" | "_!=_");
+        let is_below_one = fraction > 0.0 && fraction < 1.0;
         let outcome = |symbolic: &SymbolicValue| {
             let SymbolicValue::Input { path, .. } = symbolic else {
                 return ComparisonOutcome::Varying;
@@ -442,8 +444,8 @@ impl ComparisonChecker<'_, '_> {
             }
             let name = path.segments.last().and_then(Segment::name);
             let name = name.unwrap_or_default().to_lowercase();
-            let is_percentage = (name.contains("percent") || name.contains("utilization"))
-                && (0.0..1.0).contains(&fraction);
+            let is_percentage =
+                (name.contains("percent") || name.contains("utilization")) && is_below_one;
             ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
                 message: format!(
@@ -452,7 +454,7 @@ impl ComparisonChecker<'_, '_> {
                     match function {
                         "_==_" => "this is always false".to_owned(),
                         "_!=_" => "this is always true".to_owned(),
-                        _ if fraction > 0.0 && fraction < 1.0 => {
+                        _ if is_below_one => {
                             "this only distinguishes values above 0 from others".to_owned()
                         }
                         _ => format!("`{fraction}` has the effect of an integer"),
@@ -460,7 +462,7 @@ impl ComparisonChecker<'_, '_> {
                 ),
                 fix: Some(if is_percentage {
                     format!("for a percentage, write `{:.0}`", fraction * 100.0)
-                } else if (0.0..1.0).contains(&fraction) {
+                } else if is_below_one {
                     "compare with an integer".to_owned()
                 } else {
                     format!(
@@ -469,7 +471,7 @@ impl ComparisonChecker<'_, '_> {
                         fraction.ceil()
                     )
                 }),
-                is_harmless: false,
+                is_harmless: !is_equality && !is_below_one,
             })
         };
         let alternatives = self.evaluator.evaluate(side, scope);
