@@ -1,9 +1,10 @@
 //! Findings about the params of the input: objects that do not fit the schema of their kind, and keys that a policy reads
-//! but the ConfigMap of its binding does not have.
+//! but the `ConfigMap` of its binding does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use goyaml::Node;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ use crate::probe::sample::{self, REQUIRED, UNKNOWN};
 use crate::schema::Gvk;
 use crate::status::message;
 
-/// The fields of a ConfigMap with keys of its author.
+/// The fields of a `ConfigMap` with keys of its author.
 const FIELDS: [&str; 2] = ["data", "binaryData"];
 
 /// Returns the findings about the params of the policies of the input.
@@ -146,7 +147,7 @@ fn rejections(value: &Value, gvk: &Gvk, known: &Known) -> Vec<(String, String)> 
         .collect()
 }
 
-/// Adds a finding for each key that the policy reads from a ConfigMap that has only a similar key.
+/// Adds a finding for each key that the policy reads from a `ConfigMap` that has only a similar key.
 fn missing_keys(
     policy: &Object<RequestPolicy>,
     (bindings, objects): (&[Object<ValidatingAdmissionPolicyBinding>], &SkippedKind),
@@ -183,7 +184,7 @@ fn missing_keys(
     let all_read: BTreeSet<&str> = read.iter().map(|(.., key)| *key).collect();
     for object in params {
         for (n, id, field, key) in &read {
-            let data = object.document.node.get(field).map(|data| data.to_json());
+            let data = object.document.node.get(field).map(Node::to_json);
             let Some(Value::Object(data)) = data else {
                 continue;
             };

@@ -4,6 +4,7 @@
 //! [`Edit::changes_one_value`] checks that an edit has only the intended effect.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -389,7 +390,7 @@ impl Document {
                 let before = source.text().get(end..start)?;
                 let indent = source.text().get(..key.start)?.rsplit('\n').next()?;
                 let written = source.text().get(key.clone())?;
-                text.push_str(&format!("{before}{DASH}{name}: {written}\n{indent}{value}"));
+                let _ = write!(text, "{before}{DASH}{name}: {written}\n{indent}{value}");
                 end = key.end;
             }
             text.push_str(source.text().get(end..bytes.end)?);

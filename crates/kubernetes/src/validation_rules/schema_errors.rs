@@ -202,12 +202,15 @@ fn unknown_keywords(
     }
 }
 
+/// A function that is called with a schema, its path and its position. Returns false to skip the rest.
+type VisitSchema<'v> = dyn FnMut(&Map<String, Json>, &Path<'_>, Level) -> bool + 'v;
+
 /// Calls `visit` with a schema and all nested schemas. Skips the nested schemas after `false`.
 fn each_schema(
     schema: &Map<String, Json>,
     path: &Path<'_>,
     level: Level,
-    visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>, Level) -> bool,
+    visit: &mut VisitSchema<'_>,
 ) {
     checkpoint();
     if !visit(schema, path, level) {

@@ -183,11 +183,9 @@ impl Rule {
             | Self::Syntax
             | Self::UndeclaredReference => (ERROR, true, CEL),
             Self::InvalidObject => (ERROR_OR_NOTE, true, ALL),
-            Self::Required => (ANY, true, ALL),
-            Self::UnknownField => (ERROR_OR_WARNING, true, ALL),
             Self::InvalidProbe => (ERROR, false, PROBE),
             Self::InvalidSuppression | Self::UnusedSuppression => (WARNING, false, FILE),
-            Self::InvalidValue => (ANY, true, ALL),
+            Self::InvalidValue | Self::Required => (ANY, true, ALL),
             Self::InvalidYaml => (ERROR_OR_NOTE, false, FILE),
             Self::Lockout | Self::RemovableLabel | Self::UnusedVariable => {
                 (NOTE_OR_WARNING, false, POLICY)
@@ -199,7 +197,9 @@ impl Rule {
             Self::NotARange => (WARNING_OR_ERROR, false, CEL),
             Self::NotAType => (ERROR_OR_WARNING, false, CEL),
             Self::NotChecked | Self::UnsupportedExpression => (NOTE, false, CEL),
-            Self::InvalidName | Self::OldVersion => (ERROR_OR_WARNING, true, ALL),
+            Self::InvalidName | Self::OldVersion | Self::UnknownField => {
+                (ERROR_OR_WARNING, true, ALL)
+            }
             Self::OrValueWithoutOptional => (ERROR_OR_WARNING, true, REQUESTS),
             Self::ParamKindNotFound => (ERROR, true, POLICY),
             Self::ParamsNotFound => (NOTE_OR_WARNING, false, BINDING),

@@ -509,7 +509,7 @@ fn replaced_parts<'f>(
             field_ref: finding.field_ref.clone(),
             bytes: written_byte(bytes.start)..written_byte(bytes.end),
             words: words(replaced),
-            has_condition: is_whole && CONDITIONS.iter().any(|it| is_condition(&it)),
+            has_condition: is_whole && CONDITIONS.iter().any(is_condition),
         })
     })
 }
