@@ -103,7 +103,7 @@ fn repeated_causes_have_one_finding() {
         };
         let text = check::render::text(&report, terminal);
         let n_lines = text.lines().count();
-        assert!(n_lines <= 45, "{n_lines} lines at {width:?}:\n{text}");
+        assert!(n_lines <= 55, "{n_lines} lines at {width:?}:\n{text}");
         // The effect of the default failurePolicy is shown once.
         assert_eq!(text.matches("failurePolicy Fail").count(), 1, "{text}");
     }

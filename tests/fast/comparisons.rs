@@ -180,7 +180,15 @@ fn comparisons_of_integers_with_fractions_are_reported() {
         "0.5 < object.spec.replicas",
         &["compare with an integer"],
     );
-    is_silent(DEPLOYMENT, "object.spec.replicas < 1.5");
+    warns(
+        DEPLOYMENT,
+        "object.spec.replicas == 2.5",
+        &["always false", "compare with `2` or `3`"],
+    );
+    let findings = validation_findings(DEPLOYMENT, "object.spec.replicas < 1.5");
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].0, "note");
+    is_silent(DEPLOYMENT, "object.spec.replicas == 2.0");
     is_silent(DEPLOYMENT, "object.spec.replicas < 1");
 }
 

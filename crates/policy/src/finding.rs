@@ -54,6 +54,12 @@ pub enum Note {
 }
 
 impl ExpressionFindings {
+    /// Returns true if `kinds` has all kinds with findings.
+    pub(crate) fn lists_all_kinds(&self) -> bool {
+        let mut notes = self.notes.iter();
+        !notes.any(|note| matches!(note, Note::MoreKinds(_)))
+    }
+
     /// Returns the findings with their kinds and severities, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&Gvk, Severity, &Diagnostic)> {
         self.kinds.iter().flat_map(|kind| {

@@ -69,8 +69,9 @@ impl WitnessesLine {
 
 /// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
 /// resources, or (for lock-outs) from the request in the finding.
-const DECIDED: [Rule; 37] = [
+const DECIDED: [Rule; 38] = [
     Rule::ConstantCondition,
+    Rule::ContradictingMessage,
     Rule::ContradictorySelector,
     Rule::DisjointRules,
     Rule::DuplicateKey,

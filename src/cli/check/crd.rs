@@ -19,7 +19,7 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::cli::parallel;
-use crate::custom_resource::validate_definition;
+use crate::custom_resource::{IgnoredFormat, ignored_formats, validate_definition};
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::nearest::nearest as nearest_name;
@@ -107,6 +107,8 @@ fn check_one(crd: &Object<Crd>, version: KubernetesVersion) -> Vec<Finding> {
             .iter()
             .map(|error| definition_finding(crd, error)),
     );
+    let of_formats = ignored_formats(definition);
+    findings.extend(of_formats.iter().map(|format| format_finding(crd, format)));
     if is_undecodable {
         return findings;
     }
@@ -193,6 +195,26 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     if is_unknown && is_dropped(&error.place) {
         dropped(&mut finding, meant);
     }
+    finding
+}
+
+/// Returns the finding about a format that the API server ignores. Without a similar format, the author may know that.
+fn format_finding(crd: &Object<Crd>, format: &IgnoredFormat) -> Finding {
+    let node = nearest(&crd.document.node, &format.place);
+    let meant = nearest_only(&format.name, format.supported.iter().copied());
+    let severity = meant.map_or(Severity::Note, |_| Severity::Warning);
+    let message = format!(
+        "format: the API server has no format `{}` for this type",
+        format.name
+    );
+    let place = crd.place_of(node);
+    let mut finding = object_finding(crd, severity, Rule::InvalidValue, &message, place);
+    finding.location.length = crd.length_of(node);
+    finding.field_ref = Some(format.field.clone());
+    finding.help = Some(match meant {
+        Some(meant) => format!("did you mean `{meant}`? The API server ignores other formats"),
+        None => "the API server ignores the format".to_owned(),
+    });
     finding
 }
 

@@ -61,6 +61,11 @@ impl CrdCopies {
         }
     }
 
+    /// Returns true if no definition has different copies.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
     /// Checks a policy of `file` with the nearest copies. A finding about an undefined field becomes a note if another
     /// copy defines the field.
     pub(super) fn check(

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use goyaml::{Data, Node, Style};
 
 use super::advice;
+use super::broken;
 use super::finding::{Assumption, ConsequenceReport, Finding, Severity, UNPROVEN, joined_help};
 use super::fixes;
 use super::kinds;
@@ -177,6 +178,7 @@ pub(super) fn add_assumptions(
     analysis: &PolicyAnalysis,
     findings: &mut [Finding],
 ) {
+    broken::assume(policy, analysis, findings);
     assume_conditions(policy, analysis, findings);
     assume_order(policy, analysis, findings);
 }
@@ -272,12 +274,12 @@ fn assume_conditions(
             continue;
         };
         let text = condition.text.trim_end();
-        if assumed.insert(field_ref.clone()) {
+        if assumed.insert(field_ref.clone()) && finding.assumption.is_none() {
             let edit = policy.edit_text(field_ref, 0..text.chars().count(), "true");
             finding.assumption = edit.map(|edit| Assumption {
                 as_if: Some("the condition were true"),
                 condition: Some(text.to_owned()),
-                edit,
+                ..Assumption::new(edit)
             });
         }
     }
@@ -751,12 +753,29 @@ pub(super) fn finding_at(
     (severity, rule): (Severity, Rule),
     message: &str,
 ) -> Finding {
-    let places = policy.places_in_field(field_ref);
-    let mut finding = object_finding(policy, severity, rule, message, places.start());
-    if let Some(expression) = analysis.expression(field_ref) {
-        mark(&mut finding, &Text::whole(expression), location, &places);
+    match analysis.expression(field_ref) {
+        Some(expression) => finding_in(policy, expression, location, (severity, rule), message),
+        None => {
+            let place = policy.place_of_field(field_ref);
+            let mut finding = object_finding(policy, severity, rule, message, place);
+            finding.field_ref = Some(field_ref.to_owned());
+            finding
+        }
     }
-    finding.field_ref = Some(field_ref.to_owned());
+}
+
+/// Returns a finding at `location` of `expression`.
+pub(super) fn finding_in(
+    policy: &Object<RequestPolicy>,
+    expression: &PolicyExpression,
+    location: Location,
+    (severity, rule): (Severity, Rule),
+    message: &str,
+) -> Finding {
+    let places = policy.places_in_field(&expression.field_ref);
+    let mut finding = object_finding(policy, severity, rule, message, places.start());
+    mark(&mut finding, &Text::whole(expression), location, &places);
+    finding.field_ref = Some(expression.field_ref.clone());
     finding
 }
 

@@ -230,6 +230,9 @@ pub(in crate::cli) struct Assumption {
     /// The original match condition that the edit replaces with `true`. It may exclude the requests of some hidden
     /// findings.
     pub(super) condition: Option<String>,
+    /// The original part of an expression that the edit replaces with a placeholder. It may exclude the requests of some
+    /// hidden findings, and findings about the placeholder are not reported.
+    pub(super) replaced: Option<String>,
 }
 
 impl Assumption {
@@ -238,6 +241,7 @@ impl Assumption {
             edit,
             as_if: None,
             condition: None,
+            replaced: None,
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
-use super::finding::{Finding, Severity};
+use super::finding::{Assumption, Finding, Severity};
 use super::policy::object_finding;
+use crate::cli::input::skipped::ByKind;
 use crate::cli::input::{Input, Object};
 use crate::policy::nearest::is_near;
 use crate::policy::rule::Rule;
@@ -21,6 +22,11 @@ type Name = (String, String);
 /// An input may lack the params, or have other objects of a built-in kind. Such a binding is only reported if the input
 /// has an object with a similar name.
 pub(super) fn check(input: &Input) -> Vec<Finding> {
+    check_in(input, &input.dropped)
+}
+
+/// Like [`check`], with the objects of another input.
+pub(super) fn check_in(input: &Input, objects: &ByKind) -> Vec<Finding> {
     let policies: Vec<_> = input.policies.iter().map(|policy| &policy.value).collect();
     let mutating = input.mutating_policies.iter();
     let mutating: Vec<_> = mutating.map(|policy| &policy.shared.value).collect();
@@ -31,7 +37,7 @@ pub(super) fn check(input: &Input) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (bindings, policies) in pairs {
         let all = bindings.iter();
-        findings.extend(all.filter_map(|binding| missing(binding, &policies, input)));
+        findings.extend(all.filter_map(|binding| missing(binding, &policies, objects)));
     }
     findings
 }
@@ -39,7 +45,7 @@ pub(super) fn check(input: &Input) -> Vec<Finding> {
 fn missing(
     binding: &Object<ValidatingAdmissionPolicyBinding>,
     policies: &[&RequestPolicy],
-    input: &Input,
+    objects: &ByKind,
 ) -> Option<Finding> {
     let spec = &binding.value.spec;
     let param_ref = spec.param_ref.as_ref()?;
@@ -47,7 +53,7 @@ fn missing(
     let is_own = |policy: &&&RequestPolicy| policy.name.as_deref() == Some(&*spec.policy_name);
     let policy = policies.iter().find(is_own)?;
     let gvk = declared_param_kind(policy)?;
-    let objects = input.dropped.get(&(gvk.api_version(), gvk.kind.clone()))?;
+    let objects = objects.get(&(gvk.api_version(), gvk.kind.clone()))?;
     let names = &objects.names;
     let namespace = param_ref.namespace.as_deref().unwrap_or_default();
     let is_found = |(of, own): &Name| own == name && is_in_namespace(of, namespace);
@@ -82,6 +88,11 @@ fn missing(
         Some((_, meant)) => format!("did you mean `{meant}`? {effect}"),
         None => effect.to_owned(),
     });
+    let edit = similar.and_then(|(_, meant)| {
+        let document = &binding.document;
+        document.edit_value(&binding.source, node, meant)
+    });
+    finding.assumption = edit.map(Assumption::new);
     finding.field_ref = Some(field_ref);
     Some(finding)
 }

@@ -6,7 +6,9 @@
 mod advice;
 pub mod annotations;
 pub(super) mod api_version;
+mod assumptions;
 pub mod baseline;
+mod broken;
 mod cascade;
 pub mod changes;
 #[cfg(not(target_family = "wasm"))]
@@ -37,6 +39,7 @@ mod missing_params;
 mod names;
 mod other_languages;
 mod param_kind;
+mod param_objects;
 mod partial;
 pub mod policy;
 pub mod render;
@@ -438,6 +441,10 @@ fn check_objects(
     }
     let from_files = (file_counts, static_dir);
     check_mutating(input, (known, copies), profile, (from_files, report));
+    // Other copies of the definitions may permit the params.
+    if copies.is_empty() {
+        report.findings.extend(param_objects::check(input, known));
+    }
     let of_webhooks = webhook_findings(input, known, profile, from_files);
     report.findings.extend(of_webhooks);
 }
@@ -517,6 +524,7 @@ fn check_mutating(
         if *n < file_counts.mutating_policies {
             outcome.findings.extend(shape::check(shared));
             outcome.findings.extend(validation::mutating_policy(shared));
+            assumptions::assume_patch_type(shared, &mut outcome.findings);
             let reserved = manifests::reserved_name(shared, static_dir, known.version());
             outcome.findings.extend(reserved);
         }

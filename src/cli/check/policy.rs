@@ -521,10 +521,13 @@ fn resources(
             if is_only {
                 finding.fix = edit;
             } else {
-                let edit = edit.or_else(|| scope_edit(policy, rule, unserved));
+                let edit = edit.filter(|_| never_runs);
+                let is_of_scope = || is_scope_wrong(policy, matches, unserved);
+                let of_scope = || scope_edit(policy, rule, unserved).filter(|_| is_of_scope());
                 let item = names.get(&(field_ref, unserved.name.as_str()));
+                let edit = edit.or_else(of_scope);
                 let edit = edit.or_else(|| subresource_edit(policy, item?, unserved));
-                finding.assumption = edit.filter(|_| never_runs || is_only).map(Assumption::new);
+                finding.assumption = edit.map(Assumption::new);
             }
         }
         finding.field_ref = Some(unserved.field_ref.clone());
@@ -561,6 +564,21 @@ fn scope_edit(
     let meant = unserved.suggestion.as_deref()?.strip_prefix("scope: ")?;
     let document = &policy.document;
     document.edit_value(&policy.source, rule.get("scope")?, meant)
+}
+
+/// Returns true if only the scope of a rule excludes all of its resources.
+fn is_scope_wrong(
+    policy: &Object<RequestPolicy>,
+    matches: &Matches,
+    unserved: &UnservedResource,
+) -> bool {
+    let of_rule = matches
+        .unserved
+        .iter()
+        .filter(|other| other.index == unserved.index && other.suggestion == unserved.suggestion);
+    let rule = known::rule(&policy.value, unserved.index);
+    let resources = rule.and_then(|rule| rule.resources.as_ref());
+    resources.is_some_and(|resources| resources.len() == of_rule.count())
 }
 
 /// Replaces the name of an unserved subresource with a similar name of a subresource of the same resource.

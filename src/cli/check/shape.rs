@@ -11,6 +11,7 @@ use goyaml::{Data, Entry, Node};
 use serde_json::{Number, Value};
 
 use super::api_version;
+use super::assumptions;
 use super::crd::dropped;
 use super::finding::{Finding, Owner, Severity};
 use super::policy::object_finding;
@@ -331,6 +332,9 @@ impl<T> Walk<'_, T> {
             let of_value = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
             if let Some(last) = self.findings.last_mut().filter(of_value) {
                 last.fix = fix;
+                if is_map_of_variables(type_, node) {
+                    last.assumption = assumptions::list_of_variables(object, node);
+                }
             }
             return;
         }
@@ -429,7 +433,7 @@ fn several_values(path: &str, values: &[Node]) -> Option<String> {
 }
 
 /// Wrong names that authors write for fields, each with the correct name.
-const ALIASES: [(&str, &str); 27] = [
+const ALIASES: [(&str, &str); 28] = [
     ("matchResources", "matchConstraints"),
     ("matchConstraints", "matchResources"),
     ("value", "valueExpression"),
@@ -451,6 +455,7 @@ const ALIASES: [(&str, &str); 27] = [
     ("action", "validationActions"),
     ("enforcementAction", "validationActions"),
     ("kinds", "resources"),
+    ("names", "resourceNames"),
     ("verbs", "operations"),
     ("groups", "apiGroups"),
     ("versions", "apiVersions"),

@@ -1,8 +1,9 @@
-//! Continues the check without the invalid operations and label requirements of policies, so that they do not hide
-//! other findings. The validation of the manifest reports these values.
+//! Continues the check without the invalid operations, label requirements and exclusions of policies, so that they do
+//! not hide other findings. The validation of the manifest reports these values.
 
 use std::collections::BTreeMap;
 
+use goyaml::Data;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::finding::Finding;
@@ -16,14 +17,30 @@ use crate::policy::rule::Rule;
 /// Part of the help of a finding about an ignored value.
 const WITHOUT: &str = "continuing without it";
 
+/// Part of the help of a finding about an unknown field of an ignored exclusion.
+const WITHOUT_EXCLUSION: &str = "continuing without this exclusion";
+
 /// The fields with the selectors of a policy.
 const SELECTORS: [&str; 2] = [
     "spec.matchConstraints.namespaceSelector.",
     "spec.matchConstraints.objectSelector.",
 ];
 
-/// Removes the invalid label requirements of all policies of the input, and the operation DELETE of mutating policies.
-/// An API server rejects a policy with such a value.
+/// The field with the rules that exclude requests.
+const EXCLUSIONS: &str = "spec.matchConstraints.excludeResourceRules";
+
+/// The fields of a rule.
+const RULE_FIELDS: [&str; 6] = [
+    "apiGroups",
+    "apiVersions",
+    "operations",
+    "resourceNames",
+    "resources",
+    "scope",
+];
+
+/// Removes the invalid label requirements of all policies of the input, the exclusions with an unknown field, and the
+/// operation DELETE of mutating policies. An API server rejects a policy with such a value.
 pub(super) fn remove_invalid_requirements(input: &mut Input) {
     for policy in &mut input.mutating_policies {
         let constraints = policy.shared.value.match_constraints.as_mut();
@@ -42,6 +59,7 @@ pub(super) fn remove_invalid_requirements(input: &mut Input) {
     let mutating = input.mutating_policies.iter_mut();
     let mutating = mutating.map(|policy| &mut policy.shared);
     for policy in input.policies.iter_mut().chain(mutating) {
+        empty_partial_exclusions(policy);
         let Some(resources) = &mut policy.value.match_constraints else {
             continue;
         };
@@ -53,6 +71,21 @@ pub(super) fn remove_invalid_requirements(input: &mut Input) {
             if Selector::new(selector).is_err() {
                 remove_invalid(selector);
             }
+        }
+    }
+}
+
+/// Removes the resources of each item of excludeResourceRules that has an unknown field. The field probably restricts the
+/// exclusion, so without it the item would exclude too much. An item without resources excludes nothing.
+fn empty_partial_exclusions(policy: &mut Object<RequestPolicy>) {
+    let constraints = policy.value.match_constraints.as_mut();
+    let exclusions = constraints.and_then(|it| it.exclude_resource_rules.as_mut());
+    for (n, rule) in exclusions.into_iter().flatten().enumerate() {
+        let node = policy.document.node.nearest(&format!("{EXCLUSIONS}[{n}]"));
+        if let Data::Map(entries) = &node.data
+            && entries.iter().any(|(name, _)| !RULE_FIELDS.contains(&name))
+        {
+            rule.resources = None;
         }
     }
 }
@@ -79,8 +112,8 @@ fn remove_invalid(selector: &mut LabelSelector) {
     }
 }
 
-/// Returns true if the finding is about an invalid value that the rest of the check ignores: a label requirement, or
-/// one of several operations.
+/// Returns true if the finding is about an invalid value that the rest of the check ignores: a label requirement, an
+/// exclusion with an unknown field, or one of several operations.
 pub(super) fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> bool {
     let Some(field_ref) = finding.field_ref.as_deref().filter(|_| finding.rejected) else {
         return false;
@@ -89,6 +122,9 @@ pub(super) fn is_left_out(policy: &Object<RequestPolicy>, finding: &Finding) -> 
         .iter()
         .any(|selector| field_ref.starts_with(selector))
     {
+        return true;
+    }
+    if finding.rule == Rule::UnknownField && field_ref.starts_with(EXCLUSIONS) {
         return true;
     }
     let Some((rule, item)) = field_ref.split_once(".operations[") else {
@@ -112,6 +148,11 @@ fn is_operation(name: &str) -> bool {
 pub(super) fn mark(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
     let without_fix = findings.iter_mut().filter(|finding| finding.fix.is_none());
     for finding in without_fix.filter(|finding| is_left_out(policy, finding)) {
-        finding.add_help(WITHOUT);
+        let is_exclusion = finding.rule == Rule::UnknownField;
+        finding.add_help(if is_exclusion {
+            WITHOUT_EXCLUSION
+        } else {
+            WITHOUT
+        });
     }
 }

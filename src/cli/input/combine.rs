@@ -179,6 +179,7 @@ impl Input {
                 std::collections::btree_map::Entry::Occupied(mut entry) => {
                     entry.get_mut().n += n;
                     entry.get_mut().names.extend(skipped.names);
+                    entry.get_mut().objects.extend(skipped.objects);
                 }
             }
         }

@@ -4,6 +4,7 @@
 //! [`Edit::changes_one_value`] checks that an edit has only the intended effect.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +15,9 @@ use serde_json::Value;
 
 use super::object::{Document, Object, values, yaml_documents};
 use super::place::{SourceText, locate};
+
+/// The start of an item of a block style list.
+const DASH: &str = "- ";
 
 /// A replacement of bytes of a file.
 #[derive(Clone, Debug)]
@@ -38,6 +42,8 @@ enum IntendedChange {
     Items(Vec<String>),
     /// A key is renamed to this name.
     Key(String),
+    /// A map becomes this list.
+    Objects(Value),
 }
 
 /// The JSON representation of an edit.
@@ -82,12 +88,31 @@ impl Serialize for Edit {
 }
 
 impl Edit {
+    /// Converts a byte offset within the replacement to one of the file before the edit. Keeps the offset within the edit,
+    /// because the replacement may begin like the replaced part.
+    #[must_use]
+    pub fn byte_before(&self, byte: usize) -> usize {
+        // The lines of a map that becomes a list keep their ends.
+        let written = self.source.text().get(self.bytes.clone());
+        let end_of_line = self.text.get(byte..).and_then(|rest| rest.lines().next());
+        if let (IntendedChange::Objects(_), Some(written), Some(end)) =
+            (&self.wanted, written, end_of_line)
+            && let Some((before, _)) = written.split_once(end).filter(|_| !end.is_empty())
+        {
+            return self.bytes.start + before.len();
+        }
+        self.bytes.start + byte.min(self.bytes.len().saturating_sub(1))
+    }
+
     /// Returns the value after the edit. `None` if the edit renames a key, creates a list or splits an item.
     #[must_use]
     pub fn value(&self) -> Option<&str> {
         match &self.wanted {
             IntendedChange::Value(value) => Some(value),
-            IntendedChange::List | IntendedChange::Items(_) | IntendedChange::Key(_) => None,
+            IntendedChange::List
+            | IntendedChange::Items(_)
+            | IntendedChange::Key(_)
+            | IntendedChange::Objects(_) => None,
         }
     }
 
@@ -209,7 +234,12 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
         _ if old == new => {}
         (Value::String(_) | Value::Object(_), Value::Array(items)) => {
             let is_only = matches!(&**items, [only] if only == old);
-            changes.push(is_only.then_some(IntendedChange::List));
+            let change = match old {
+                _ if is_only => Some(IntendedChange::List),
+                Value::Object(_) => Some(IntendedChange::Objects(new.clone())),
+                _ => None,
+            };
+            changes.push(change);
         }
         (_, Value::String(new)) => changes.push(Some(IntendedChange::Value(new.clone()))),
         _ => changes.push(None),
@@ -322,6 +352,55 @@ impl Document {
             text,
             bytes,
             wanted: IntendedChange::List,
+        };
+        edit.changes_one_value().then_some(edit)
+    }
+
+    /// Returns an edit that replaces the map `node` with a list that has an object for each entry. Each object has the key
+    /// of the entry in the field `name`, and its value in the field `value`. Returns `None` for a block style map without
+    /// indentation.
+    #[must_use]
+    pub fn edit_into_objects(
+        &self,
+        source: &Arc<SourceText>,
+        node: &Node,
+        (name, value): (&str, &str),
+    ) -> Option<Edit> {
+        let Data::Map(entries) = &node.data else {
+            return None;
+        };
+        let mut entries: Vec<_> = entries.iter().collect();
+        entries.sort_by_key(|(_, entry)| entry.key.start);
+        let objects = entries.iter().map(|&(key, entry)| {
+            let fields = [(name, key.into()), (value, entry.node.to_json())];
+            let fields = fields.map(|(field, value): (&str, Value)| (field.to_owned(), value));
+            Value::Object(fields.into_iter().collect())
+        });
+        let objects = Value::Array(objects.collect());
+        let mut bytes = self.bytes(&node.span);
+        let text = if source.text().get(bytes.clone())?.starts_with('{') {
+            objects.to_string()
+        } else {
+            bytes.start = bytes.start.checked_sub(DASH.len())?;
+            let mut text = String::new();
+            let mut end = bytes.start;
+            for (_, entry) in &entries {
+                let key = self.bytes(&entry.key);
+                let start = key.start.checked_sub(DASH.len())?;
+                let before = source.text().get(end..start)?;
+                let indent = source.text().get(..key.start)?.rsplit('\n').next()?;
+                let written = source.text().get(key.clone())?;
+                let _ = write!(text, "{before}{DASH}{name}: {written}\n{indent}{value}");
+                end = key.end;
+            }
+            text.push_str(source.text().get(end..bytes.end)?);
+            text
+        };
+        let edit = Edit {
+            source: Arc::clone(source),
+            bytes,
+            text,
+            wanted: IntendedChange::Objects(objects),
         };
         edit.changes_one_value().then_some(edit)
     }

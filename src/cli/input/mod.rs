@@ -352,7 +352,7 @@ impl Input {
             _ if all => self.keep(document, source, |input| &mut input.others),
             _ if filter == KindFilter::Policies => {
                 let kind = (api_version.to_owned(), kind.to_owned());
-                self.skip_object(kind, &document, source);
+                self.skip_object(kind, document, source);
             }
             _ => {}
         }
@@ -362,7 +362,7 @@ impl Input {
     fn skip_object(
         &mut self,
         (api_version, kind): (String, String),
-        document: &Document,
+        document: Document,
         source: &Arc<SourceText>,
     ) {
         let node = document.node.nearest("kind");
@@ -390,10 +390,9 @@ impl Input {
             source: Arc::clone(source),
             place,
             names: BTreeSet::new(),
+            objects: Vec::new(),
         });
-        let metadata = document.node.get("metadata");
-        let text = |name| metadata.and_then(|it| it.get(name)?.as_str());
-        of_kind.add(text("namespace").unwrap_or_default(), text("name"));
+        of_kind.add(document, source);
     }
 
     fn keep(

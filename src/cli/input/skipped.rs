@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use goyaml::{Data, Entry, Node};
 
-use super::object::Document;
+use super::object::{Document, Object};
 use super::{Place, Problem, ProblemKind, SourceText};
 use crate::policy::nearest::nearest;
 use crate::schema::GroupVersion;
@@ -18,6 +18,12 @@ pub(super) const PATCH_DIRECTIVE: &str = "$patch";
 
 /// Maximum number of recorded names of a kind.
 const MAX_NAMES: usize = 1_000;
+
+/// Maximum number of retained objects of a kind.
+const MAX_OBJECTS: usize = 20;
+
+/// Maximum length of a retained object, in bytes.
+const MAX_OBJECT_LEN: usize = 16 << 10;
 
 /// The kinds that are checked.
 const CHECKED: [&str; 4] = [
@@ -46,6 +52,8 @@ pub struct SkippedKind {
     pub place: Place,
     /// The namespaces and names of the first objects. A namespace that is not set is empty.
     pub names: BTreeSet<(String, String)>,
+    /// The first small objects.
+    pub objects: Vec<Arc<Object<()>>>,
 }
 
 impl SkippedKind {
@@ -55,13 +63,20 @@ impl SkippedKind {
         self.names.len() < MAX_NAMES
     }
 
-    /// Adds an object with a namespace and a name. A namespace that is not set is empty.
-    pub(super) fn add(&mut self, namespace: &str, name: Option<&str>) {
+    /// Adds an object.
+    pub(super) fn add(&mut self, document: Document, source: &Arc<SourceText>) {
         self.n += 1;
+        let metadata = document.node.get("metadata");
+        let text = |name| metadata.and_then(|it| it.get(name)?.as_str());
+        let (namespace, name) = (text("namespace").unwrap_or_default(), text("name"));
         if let Some(name) = name
             && self.names.len() < MAX_NAMES
         {
             self.names.insert((namespace.to_owned(), name.to_owned()));
+        }
+        if self.objects.len() < MAX_OBJECTS && document.node.span.len() < MAX_OBJECT_LEN {
+            let object = Object::new(document, source, ());
+            self.objects.push(Arc::new(object));
         }
     }
 }

@@ -75,6 +75,24 @@ impl Format {
     }
 }
 
+/// Returns the formats that the API server supports for a type of a schema. Their names have no dashes.
+pub(super) fn supported(type_: &str) -> Vec<&'static str> {
+    match type_ {
+        "" | "string" => FORMATS.iter().map(|(name, _)| *name).collect(),
+        "integer" => vec!["int32", "int64"],
+        "number" => vec!["float", "double"],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns true if the API server supports the format `name` for a type of a schema.
+pub(super) fn is_supported(type_: &str, name: &str) -> bool {
+    match type_ {
+        "" | "string" => Format::named(name).is_some(),
+        _ => supported(type_).contains(&name),
+    }
+}
+
 /// Returns true if the string matches `pattern`, a constant in this module.
 fn matches(pattern: &str, text: &str) -> bool {
     let program = regexp::Program::cached(pattern).ok();

@@ -25,6 +25,7 @@
 mod defaults;
 mod embedded;
 mod format;
+mod ignored_formats;
 mod lists;
 mod mail;
 mod metadata;
@@ -44,6 +45,7 @@ use serde_json::{Map, Value as Json, json};
 pub use crate::validation_rules::{FieldError, FieldErrorKind, ObservedRule, RuleObserver};
 
 pub use defaults::validate_definition;
+pub use ignored_formats::{IgnoredFormat, ignored_formats};
 
 use crate::defaulting::{NOW, UID};
 use crate::schema::SchemaError;

@@ -39,6 +39,7 @@ pub use definition::{
 pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
 pub use rule::ValidationRule;
+pub(crate) use schema_errors::each_schema_of;
 pub use schema_errors::{KEYWORDS, schema_errors};
 pub use spec_errors::definition_errors;
 pub use validator::{ValidationResult, Validator};

@@ -106,6 +106,44 @@ enum Level {
 #[must_use]
 pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     let mut errors = Vec::new();
+    each_version(definition, &mut |schema, path| {
+        let before = errors.len();
+        each_schema(schema, path, Level::Root, &mut |schema, path, level| {
+            let is_open = errors.len() < MAX_ERRORS;
+            if is_open {
+                unknown_keywords(schema, path, &mut errors);
+                keywords(schema, path, level, &mut errors);
+            }
+            is_open
+        });
+        if errors.len() == before && !is_structural(schema) {
+            let detail = "the schema is not structural: schemas in `not`, `allOf`, `anyOf` and `oneOf` may \
+                          only restrict fields declared outside of them, and the root must have type object";
+            add(&mut errors, path, FieldErrorKind::Forbidden, None, detail);
+        }
+        errors.len() < MAX_ERRORS
+    });
+    errors.truncate(MAX_ERRORS);
+    errors
+}
+
+/// Calls `visit` with each schema of a CRD, including nested ones, and its path. Skips the rest after `false`.
+pub(crate) fn each_schema_of(
+    definition: &Json,
+    visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>) -> bool,
+) {
+    each_version(definition, &mut |schema, path| {
+        let mut is_open = true;
+        each_schema(schema, path, Level::Root, &mut |schema, path, _| {
+            is_open = is_open && visit(schema, path);
+            is_open
+        });
+        is_open
+    });
+}
+
+/// Calls `visit` with the schema of each version of a CRD. Stops after the first `false`.
+fn each_version(definition: &Json, visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>) -> bool) {
     let versions = definition
         .pointer("/spec/versions")
         .and_then(Json::as_array);
@@ -122,19 +160,10 @@ pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
         let path = versions_path.index(n);
         let path = path.field("schema");
         let path = path.field("openAPIV3Schema");
-        let before = errors.len();
-        walk(schema, &path, Level::Root, &mut errors);
-        if errors.len() == before && !is_structural(schema) {
-            let detail = "the schema is not structural: schemas in `not`, `allOf`, `anyOf` and `oneOf` may \
-                          only restrict fields declared outside of them, and the root must have type object";
-            add(&mut errors, &path, FieldErrorKind::Forbidden, None, detail);
-        }
-        if errors.len() >= MAX_ERRORS {
+        if !visit(schema, &path) {
             break;
         }
     }
-    errors.truncate(MAX_ERRORS);
-    errors
 }
 
 fn add(
@@ -156,16 +185,11 @@ fn add(
     });
 }
 
-fn walk(
+fn unknown_keywords(
     schema: &Map<String, Json>,
     path: &Path<'_>,
-    level: Level,
     errors: &mut Vec<DefinitionError>,
 ) {
-    checkpoint();
-    if errors.len() >= MAX_ERRORS {
-        return;
-    }
     for keyword in schema.keys() {
         if KEYWORDS.binary_search(&keyword.as_str()).is_err() {
             let path = path.field(keyword);
@@ -176,7 +200,22 @@ fn walk(
             }
         }
     }
-    keywords(schema, path, level, errors);
+}
+
+/// A function that is called with a schema, its path and its position. Returns false to skip the rest.
+type VisitSchema<'v> = dyn FnMut(&Map<String, Json>, &Path<'_>, Level) -> bool + 'v;
+
+/// Calls `visit` with a schema and all nested schemas. Skips the nested schemas after `false`.
+fn each_schema(
+    schema: &Map<String, Json>,
+    path: &Path<'_>,
+    level: Level,
+    visit: &mut VisitSchema<'_>,
+) {
+    checkpoint();
+    if !visit(schema, path, level) {
+        return;
+    }
     let object = |key: &str| schema.get(key).and_then(Json::as_object);
     let below = if level == Level::Junctor {
         [Level::Junctor; 2]
@@ -184,31 +223,26 @@ fn walk(
         [Level::Item, Level::Field]
     };
     if let Some(items) = object("items") {
-        walk(items, &path.field("items"), below[0], errors);
+        each_schema(items, &path.field("items"), below[0], visit);
     }
     if let Some(values) = object("additionalProperties") {
-        walk(
-            values,
-            &path.field("additionalProperties"),
-            below[1],
-            errors,
-        );
+        each_schema(values, &path.field("additionalProperties"), below[1], visit);
     }
     let properties = path.field("properties");
     for (name, property) in object("properties").into_iter().flatten() {
         if let Some(property) = property.as_object() {
-            walk(property, &properties.key(name), below[1], errors);
+            each_schema(property, &properties.key(name), below[1], visit);
         }
     }
     if let Some(not) = object("not") {
-        walk(not, &path.field("not"), Level::Junctor, errors);
+        each_schema(not, &path.field("not"), Level::Junctor, visit);
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         let nested = schema.get(key).and_then(Json::as_array);
         let path = path.field(key);
         for (n, nested) in nested.into_iter().flatten().enumerate() {
             if let Some(nested) = nested.as_object() {
-                walk(nested, &path.index(n), Level::Junctor, errors);
+                each_schema(nested, &path.index(n), Level::Junctor, visit);
             }
         }
     }

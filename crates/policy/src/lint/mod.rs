@@ -9,6 +9,7 @@
 
 mod bindings;
 mod bounds;
+mod claims;
 pub mod containers;
 mod expressions;
 mod guards;
@@ -51,6 +52,7 @@ pub fn find(
     let mut lints = rules::find(policy, mapper);
     lints.extend(labels::find(policy));
     lints.extend(messages::find(policy));
+    lints.extend(claims::find(policy));
     lints.extend(variables::find(policy));
     lints.extend(expressions::find(policy, resources, mapper));
     lints.extend(containers::find(policy));

@@ -82,7 +82,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
 }
 
 /// Returns the string that is compared with a literal by `!=`, or by a negated test.
-fn excluded(ast: &Ast, id: ExprId) -> Option<ExprId> {
+pub(super) fn excluded(ast: &Ast, id: ExprId) -> Option<ExprId> {
     if let Some(("!_", [operand])) = ast.global_call(id) {
         let test = string_test(ast, *operand)?;
         return (test.kind != StringTestKind::Differs).then_some(test.subject);

@@ -164,6 +164,7 @@ impl Rule {
             Self::DuplicateKey | Self::DuplicateValue | Self::TooLarge => (ERROR, false, ALL),
             Self::DuplicateName => (USUALLY_WARNING, false, NAMED),
             Self::DuplicateVariable
+            | Self::ContradictingMessage
             | Self::IgnoredContainers
             | Self::IgnoredMessage
             | Self::TemplateResidue => (WARNING, false, POLICY),
@@ -182,11 +183,10 @@ impl Rule {
             | Self::ResultType
             | Self::Syntax
             | Self::UndeclaredReference => (ERROR, true, CEL),
-            Self::InvalidObject | Self::Required => (ERROR_OR_NOTE, true, ALL),
-            Self::UnknownField => (ERROR, true, ALL),
+            Self::InvalidObject => (ERROR_OR_NOTE, true, ALL),
             Self::InvalidProbe => (ERROR, false, PROBE),
             Self::InvalidSuppression | Self::UnusedSuppression => (WARNING, false, FILE),
-            Self::InvalidValue => (ANY, true, ALL),
+            Self::InvalidValue | Self::Required => (ANY, true, ALL),
             Self::InvalidYaml => (ERROR_OR_NOTE, false, FILE),
             Self::Lockout | Self::RemovableLabel | Self::UnusedVariable => {
                 (NOTE_OR_WARNING, false, POLICY)
@@ -198,7 +198,9 @@ impl Rule {
             Self::NotARange => (WARNING_OR_ERROR, false, CEL),
             Self::NotAType => (ERROR_OR_WARNING, false, CEL),
             Self::NotChecked | Self::UnsupportedExpression => (NOTE, false, CEL),
-            Self::InvalidName | Self::OldVersion => (ERROR_OR_WARNING, true, ALL),
+            Self::InvalidName | Self::OldVersion | Self::UnknownField => {
+                (ERROR_OR_WARNING, true, ALL)
+            }
             Self::OrValueWithoutOptional => (ERROR_OR_WARNING, true, REQUESTS),
             Self::ParamKindNotFound => (ERROR, true, POLICY),
             Self::ParamsNotFound => (NOTE_OR_WARNING, false, BINDING),

@@ -99,6 +99,17 @@ rules! {
         "a condition is always true, or always false",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
         "Review the condition: its value does not depend on the request. Common causes are `||` instead of `&&`, a bound that every size satisfies, the size of a list after `map()`, and a literal left over from a test.";
+    ContradictingMessage "contradicting-message":
+        "a validation contradicts its message",
+        spec(
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: \
+             size(object.metadata.name) < 20\n  message: at most 20 characters",
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: \
+             size(object.metadata.name) <= 20\n  message: at most 20 characters",
+        ),
+        "The expression of a validation must be true for the objects that the policy allows, and users see the message if it is false. Correct the operator, or the number or phrase in the message. The finding only covers phrases such as `at most 5` and `is not allowed` next to a value that the expression tests.";
     ContradictorySelector "contradictory-selector":
         "the requirements of a selector contradict each other, so it selects nothing",
         spec(

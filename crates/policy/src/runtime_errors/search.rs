@@ -626,7 +626,12 @@ impl<'a> Search<'a> {
             let of_expression = type_findings
                 .iter()
                 .filter(|typed| typed.index == finding.index);
-            let mut diagnostics = of_expression.flat_map(ExpressionFindings::iter);
+            // Type errors on one kind do not hide the absent values of another kind.
+            let mut diagnostics = of_expression.flat_map(|typed| {
+                let lists_all = typed.lists_all_kinds();
+                let of_kinds = typed.iter();
+                of_kinds.filter(move |(gvk, ..)| !lists_all || **gvk == finding.gvk)
+            });
             diagnostics.any(|(_, _, diagnostic)| {
                 diagnostic.location == finding.location
                     // The whole chain is affected by an undefined field, which a guard cannot fix.

@@ -7,15 +7,18 @@
 //! applies their fixes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::finding::{Finding, Location, Owner, Severity};
 use super::fingerprint::without_numbers;
+use super::missing_params;
 use super::names;
 use super::report::CheckReport;
 use super::skipped_values;
 use crate::cli::input::edit::{Edit, applied, sort_disjoint};
 use crate::cli::input::files::ReadFile;
+use crate::cli::input::skipped::{ByKind, SkippedKind};
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::live::FileCounts;
 use crate::policy::rule::Rule;
@@ -53,9 +56,7 @@ impl CorrectedFile {
                     break;
                 }
                 if byte < start + edit.text.len() {
-                    // Keeps the offset within the edit, because the replacement may begin like the replaced part.
-                    let within = (byte - start).min(edit.bytes.len().saturating_sub(1));
-                    at = edit.bytes.start + within;
+                    at = edit.byte_before(byte - start);
                     break;
                 }
                 let length = |n: usize| isize::try_from(n).unwrap_or_default();
@@ -122,6 +123,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     let mut edits = edits_by_file(&report.findings);
     let mut conditions = AssumedConditions::default();
     conditions.add(&report.findings);
+    let mut replaced: Vec<ReplacedPart> = replaced_parts(&report.findings, &files).collect();
     let mut hidden = Vec::new();
     let mut n_written: BTreeMap<String, usize> = BTreeMap::new();
     count_policies(input, &mut n_written);
@@ -164,6 +166,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
         let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
         conditions.add(&findings);
+        replaced.extend(replaced_parts(&findings, &files));
         // The next round applies the fixes of all findings, including those that an earlier round has already reported.
         edits = edits_by_file(&findings);
         for finding in &mut findings {
@@ -186,6 +189,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         let new = findings
             .into_iter()
             .filter(|finding| is_shown(finding) && !conditions.may_exclude(finding))
+            .filter(|finding| replaced.iter().all(|part| !part.may_exclude(finding)))
             .filter(|finding| reported.insert(key(finding)));
         hidden.extend(new.map(|mut finding| {
             finding.is_hidden = true;
@@ -360,6 +364,7 @@ fn is_of_content(finding: &Finding) -> bool {
             | Rule::InvalidProbe
             | Rule::UnboundPolicy
             | Rule::IgnoredParams
+            | Rule::ParamsNotFound
             | Rule::DuplicateName
             | Rule::StaticManifest
             // These findings remain, because the API server reports them for the original object.
@@ -377,6 +382,49 @@ fn correction(finding: &Finding) -> Option<&Edit> {
     let assumption = finding.assumption.as_ref();
     finding.fix.as_ref().or(assumption.map(|it| &it.edit))
 }
+
+/// A part of an expression with a syntax error that the check replaces with a placeholder.
+struct ReplacedPart {
+    file: String,
+    owner: Owner,
+    field_ref: Option<String>,
+    /// The bytes of the file as written.
+    bytes: Range<usize>,
+    words: HashSet<String>,
+    /// True if the part may be a condition for the rest of the expression.
+    has_condition: bool,
+}
+
+impl ReplacedPart {
+    /// Returns true if the finding is about the placeholder, or if the replaced part may exclude its request.
+    fn may_exclude(&self, finding: &Finding) -> bool {
+        if self.owner != finding.owner || self.file != finding.location.file {
+            return false;
+        }
+        if finding.rule == Rule::Lockout {
+            return true;
+        }
+        let is_own = self.field_ref == finding.field_ref;
+        if is_own {
+            let location = &finding.location;
+            let place = location.source.as_ref().zip(location.place);
+            let byte = place.map(|(source, place)| source.byte_at(place));
+            if byte.is_none_or(|byte| self.bytes.contains(&byte)) {
+                return true;
+            }
+        }
+        let (_, after) = finding.message.split_once('`').unwrap_or_default();
+        let path = after.split('`').next().unwrap_or_default();
+        let mut fields = path.split(|c| !is_of_word(c)).filter(|it| it.len() > 1);
+        let reads = |field: &str| !ROOTS.contains(&field) && self.words.contains(field);
+        let field_ref = finding.field_ref.as_deref().unwrap_or_default();
+        let is_affected = is_own || field_ref.starts_with("spec.variables[");
+        is_affected && finding.witness.is_some() && (self.has_condition || fields.any(reads))
+    }
+}
+
+/// The variables that most expressions read.
+const ROOTS: [&str; 5] = ["object", "oldObject", "request", "metadata", "spec"];
 
 /// The match conditions of each owner that are assumed to be true.
 #[derive(Default)]
@@ -442,6 +490,36 @@ impl AssumedConditions {
     }
 }
 
+/// Returns the parts of expressions that the assumptions of `findings` replace. `files` are the corrected files before these
+/// assumptions are applied.
+fn replaced_parts<'f>(
+    findings: &'f [Finding],
+    files: &'f BTreeMap<String, CorrectedFile>,
+) -> impl Iterator<Item = ReplacedPart> {
+    findings.iter().filter_map(|finding| {
+        let assumption = finding.assumption.as_ref()?;
+        let replaced = assumption.replaced.as_ref()?;
+        let name = &finding.location.file;
+        let file = files.get(name);
+        let written_byte = |byte| file.map_or(byte, |file| file.written_byte(byte));
+        let bytes = &assumption.edit.bytes;
+        // The rest of an expression whose whole text is replaced is not evaluated.
+        let is_whole = assumption.edit.text.contains("variables.");
+        let is_condition = |text: &&str| replaced.contains(*text);
+        Some(ReplacedPart {
+            file: name.clone(),
+            owner: finding.owner.clone(),
+            field_ref: finding.field_ref.clone(),
+            bytes: written_byte(bytes.start)..written_byte(bytes.end),
+            words: words(replaced),
+            has_condition: is_whole && CONDITIONS.iter().any(is_condition),
+        })
+    })
+}
+
+/// Operators and functions of conditions.
+const CONDITIONS: [&str; 7] = ["&&", "||", "?", "has(", " in ", " and ", " or "];
+
 /// Returns the identifiers, keywords and numbers of an expression, including those in its strings.
 fn words(text: &str) -> HashSet<String> {
     let words = text.split(|c| !is_of_word(c));
@@ -493,7 +571,28 @@ fn is_short_name(finding: &Finding) -> bool {
     is_name && finding.fix.as_ref().is_some_and(|fix| fix.text.len() < 3)
 }
 
-/// Calls `check` with the corrected objects and the bindings of all other files.
+/// Adds the retained objects of the files that are not corrected.
+fn add_objects_of_others(
+    own: &mut ByKind,
+    all: &ByKind,
+    is_corrected: impl Fn(&SourceText) -> bool,
+) {
+    for (kind, of_kind) in all {
+        let others = of_kind.objects.iter();
+        let others = others.filter(|object| !is_corrected(&object.source));
+        let others: Vec<_> = others.cloned().collect();
+        if !others.is_empty() {
+            let entry = own.entry(kind.clone());
+            let own = entry.or_insert_with(|| SkippedKind {
+                objects: Vec::new(),
+                ..of_kind.clone()
+            });
+            own.objects.extend(others);
+        }
+    }
+}
+
+/// Calls `check` with the corrected objects, and the bindings and params of all other files.
 fn with_other_bindings(
     corrected: &mut Input,
     input: &mut Input,
@@ -513,7 +612,9 @@ fn with_other_bindings(
     for (own, all) in &mut lists {
         own.extend(all.extract_if(.., is_other));
     }
-    let findings = check(corrected, file_counts);
+    add_objects_of_others(&mut corrected.dropped, &input.dropped, &is_corrected);
+    let mut findings = check(corrected, file_counts);
+    findings.extend(missing_params::check_in(corrected, &input.dropped));
     let mut lists = [
         (&mut corrected.bindings, &mut input.bindings),
         (

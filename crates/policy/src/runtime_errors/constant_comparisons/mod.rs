@@ -244,11 +244,12 @@ impl ComparisonChecker<'_, '_> {
                     self.visit(node_at(*id), scope, depth);
                 }
                 let outcome = match (&**function, &**args) {
-                    ("_==_" | "_!=_" | "@in", [left, right]) => {
-                        self.outcome(function, node_at(*left), node_at(*right), scope)
-                    }
-                    ("_<_" | "_<=_" | "_>_" | "_>=_", [left, right]) => {
-                        self.fraction_outcome(node_at(*left), node_at(*right), scope)
+                    ("_==_" | "_!=_" | "@in" | "_<_" | "_<=_" | "_>_" | "_>=_", [left, right]) => {
+                        let (left, right) = (node_at(*left), node_at(*right));
+                        let is_equality = matches!(&**function, "_==_" | "_!=_" | "@in");
+                        let other = || self.outcome(function, left, right, scope);
+                        self.fraction_outcome(function, left, right, scope)
+                            .or_else(|| other().filter(|_| is_equality))
                     }
                     ("orValue", [argument]) => self.default_outcome(node, *argument, scope),
                     _ => None,
@@ -418,16 +419,17 @@ impl ComparisonChecker<'_, '_> {
             .reduce(|all, next| next.merge(Some(all)))
     }
 
-    /// Returns the outcome of an ordering comparison (`<`, `<=`, `>`, `>=`) between an input and a fraction such as
-    /// `0.8`. The outcome is constant if the input is an integer. `None` for other operands.
+    /// Returns the outcome of a comparison between an input and a fraction such as `0.8`. The outcome is constant if the
+    /// input is an integer. `None` for other operands.
     fn fraction_outcome(
         &self,
+        function: &str,
         left: ExprRef,
         right: ExprRef,
         scope: &Scope,
     ) -> Option<ComparisonOutcome> {
         let fraction = |node: ExprRef| match self.evaluator.expr(node) {
-            Expr::Literal(Literal::Double(value)) if *value > 0.0 && *value < 1.0 => Some(*value),
+            Expr::Literal(Literal::Double(value)) if value.fract() != 0.0 => Some(*value),
             _ => None,
         };
         let (side, fraction) = match (fraction(left), fraction(right)) {
@@ -435,6 +437,8 @@ impl ComparisonChecker<'_, '_> {
             (Some(value), None) => (right, value),
             _ => return None,
         };
+        let is_equality = matches!(function, "_==_" | "_!=_");
+        let is_below_one = fraction > 0.0 && fraction < 1.0;
         let outcome = |symbolic: &SymbolicValue| {
             let SymbolicValue::Input { path, .. } = symbolic else {
                 return ComparisonOutcome::Varying;
@@ -445,19 +449,34 @@ impl ComparisonChecker<'_, '_> {
             }
             let name = path.segments.last().and_then(Segment::name);
             let name = name.unwrap_or_default().to_lowercase();
-            let is_percentage = name.contains("percent") || name.contains("utilization");
+            let is_percentage =
+                (name.contains("percent") || name.contains("utilization")) && is_below_one;
             ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
                 message: format!(
-                    "`{}.{path}` is an integer, so this only distinguishes values above 0 from others",
-                    path.root.name()
+                    "`{}.{path}` is an integer, so {}",
+                    path.root.name(),
+                    match function {
+                        "_==_" => "this is always false".to_owned(),
+                        "_!=_" => "this is always true".to_owned(),
+                        _ if is_below_one => {
+                            "this only distinguishes values above 0 from others".to_owned()
+                        }
+                        _ => format!("`{fraction}` has the effect of an integer"),
+                    }
                 ),
                 fix: Some(if is_percentage {
                     format!("for a percentage, write `{:.0}`", fraction * 100.0)
-                } else {
+                } else if is_below_one {
                     "compare with an integer".to_owned()
+                } else {
+                    format!(
+                        "compare with `{}` or `{}`",
+                        fraction.floor(),
+                        fraction.ceil()
+                    )
                 }),
-                is_harmless: false,
+                is_harmless: !is_equality && !is_below_one,
             })
         };
         let alternatives = self.evaluator.evaluate(side, scope);

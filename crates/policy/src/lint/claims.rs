@@ -1,0 +1,552 @@
+//! Finds validations that contradict their message, such as `x < 5` with the message `at most 5`.
+//!
+//! Messages are prose, so only a few phrases with a literal of the expression count. The expression may have guards
+//! such as `!has(x) ||`, but no other conditions: in `x < 5 || has(y)`, the first operand may be the condition of the
+//! message `with at least 5, y is required`.
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::source::SourceMap;
+
+use super::Lint;
+use super::path::{self, Operator};
+use super::positions::{Elements, conjuncts};
+use super::quantifiers::excluded;
+use crate::compile::CompiledPolicy;
+use crate::comprehensions::{ComprehensionKind, comprehension_kind};
+use crate::expressions::Role;
+use crate::reads::{Attribute, Input, is_input};
+use crate::rule::Rule;
+
+/// Maximum number of tests of an expression.
+const MAX_TESTS: usize = 64;
+
+/// Phrases before a number, each with the comparison that they claim. A longer phrase comes before its parts.
+const BEFORE: [(&str, Operator); 38] = [
+    ("must not be greater than", Operator::LessOrEqual),
+    ("must not be higher than", Operator::LessOrEqual),
+    ("must not be larger than", Operator::LessOrEqual),
+    ("must not be more than", Operator::LessOrEqual),
+    ("must not be above", Operator::LessOrEqual),
+    ("must not exceed", Operator::LessOrEqual),
+    ("cannot exceed", Operator::LessOrEqual),
+    ("may not exceed", Operator::LessOrEqual),
+    ("not exceed", Operator::LessOrEqual),
+    ("no more than", Operator::LessOrEqual),
+    ("not more than", Operator::LessOrEqual),
+    ("a maximum of", Operator::LessOrEqual),
+    ("at most", Operator::LessOrEqual),
+    ("must not be less than", Operator::GreaterOrEqual),
+    ("must not be lower than", Operator::GreaterOrEqual),
+    ("must not be smaller than", Operator::GreaterOrEqual),
+    ("must not be fewer than", Operator::GreaterOrEqual),
+    ("must not be below", Operator::GreaterOrEqual),
+    ("no less than", Operator::GreaterOrEqual),
+    ("no fewer than", Operator::GreaterOrEqual),
+    ("not less than", Operator::GreaterOrEqual),
+    ("not fewer than", Operator::GreaterOrEqual),
+    ("a minimum of", Operator::GreaterOrEqual),
+    ("at least", Operator::GreaterOrEqual),
+    ("must be greater than or equal to", Operator::GreaterOrEqual),
+    ("must be less than or equal to", Operator::LessOrEqual),
+    ("must be less than", Operator::Less),
+    ("must be lower than", Operator::Less),
+    ("must be smaller than", Operator::Less),
+    ("must be fewer than", Operator::Less),
+    ("must be below", Operator::Less),
+    ("must have less than", Operator::Less),
+    ("must have fewer than", Operator::Less),
+    ("must be greater than", Operator::Greater),
+    ("must be higher than", Operator::Greater),
+    ("must be larger than", Operator::Greater),
+    ("must be more than", Operator::Greater),
+    ("must have more than", Operator::Greater),
+];
+
+/// Maximum number of words of a message such as `at most 5 replicas`.
+const MAX_SHORT: usize = 6;
+
+/// Words of messages about the allowed objects.
+const REQUIREMENTS: [&str; 13] = [
+    "allowed",
+    "can",
+    "cannot",
+    "may",
+    "must",
+    "need",
+    "needs",
+    "permitted",
+    "require",
+    "required",
+    "requires",
+    "shall",
+    "should",
+];
+
+/// Words of messages about exceptions or denied values. A phrase of such a message may be about the denied values.
+const EXCEPTIONS: [&str; 22] = [
+    "allowed",
+    "but",
+    "deny",
+    "denied",
+    "disallowed",
+    "either",
+    "except",
+    "exception",
+    "forbidden",
+    "if",
+    "instead",
+    "only",
+    "or",
+    "other",
+    "permitted",
+    "prohibited",
+    "rejected",
+    "unless",
+    "when",
+    "where",
+    "with",
+    "without",
+];
+
+/// Ends of sentences that deny the value before them.
+const DENIALS: [&str; 8] = [
+    "is not allowed",
+    "are not allowed",
+    "is not permitted",
+    "are not permitted",
+    "is forbidden",
+    "are forbidden",
+    "is prohibited",
+    "are prohibited",
+];
+
+/// Words of a message that may be about the values other than a denied one.
+const OTHERS: [&str; 14] = [
+    "but",
+    "different",
+    "except",
+    "instead",
+    "no",
+    "non",
+    "not",
+    "only",
+    "other",
+    "outside",
+    "than",
+    "unless",
+    "without",
+    "missing",
+];
+
+/// Returns the lints of the validations of `policy` that have a message.
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
+    let validations = policy.policy().validations.iter();
+    let messages: Vec<Option<&str>> = validations.map(|it| it.message.as_deref()).collect();
+    let expressions = policy.expressions().iter();
+    let of_role = expressions.filter(|it| it.role == Role::Validation);
+    let lints = of_role.zip(messages).filter_map(|(expression, message)| {
+        let ast = expression.parsed().ok()?;
+        let (id, problem) = contradiction(ast, message?)?;
+        Some(Lint {
+            rule: Rule::ContradictingMessage,
+            field_ref: expression.field_ref.clone(),
+            location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
+            message: problem,
+            fix: Some("correct the expression, which must be true for the allowed objects, or the message".to_owned()),
+            is_harmless: false,
+        })
+    });
+    lints.collect()
+}
+
+/// Returns the test that contradicts the message, and the problem.
+fn contradiction(ast: &Ast, message: &str) -> Option<(ExprId, String)> {
+    let words = message.to_lowercase();
+    let tests = required_tests(ast)?;
+    let bounds = tests.iter().filter_map(|id| bound(ast, *id));
+    let bounds: Vec<Bound> = bounds.collect();
+    for bound in &bounds {
+        let is_same = |other: &&Bound| other.number == bound.number;
+        let Some((phrase, claim)) = claim(&words, &bound.number) else {
+            continue;
+        };
+        if bounds.iter().filter(is_same).count() > 1 || bound.operator == claim {
+            continue;
+        }
+        let problem = format!(
+            "the message says `{phrase} {}`, but the expression tests `{} {}`",
+            bound.number,
+            bound.operator.symbol(),
+            bound.number,
+        );
+        return Some((bound.id, problem));
+    }
+    match &*tests {
+        [only] => inverted_equality(ast, *only, message, &words)
+            .or_else(|| inverted_exists(ast, *only, &words)),
+        _ => None,
+    }
+}
+
+/// Returns the tests that an allowed object must pass, without guards. `None` if the expression has other conditions.
+fn required_tests(ast: &Ast) -> Option<Vec<ExprId>> {
+    let mut tests = Vec::new();
+    let mut open = vec![ast.root()];
+    while let Some(id) = open.pop() {
+        if tests.len() > MAX_TESTS {
+            return None;
+        }
+        let operands = conjuncts(ast, id);
+        if operands.len() > 1 {
+            open.extend(operands);
+            continue;
+        }
+        if let Some(("_||_", alternatives)) = ast.global_call(id) {
+            let is_guard = |id: &ExprId| guard(ast, *id).is_some();
+            let (guards, others): (Vec<ExprId>, Vec<ExprId>) =
+                alternatives.iter().copied().partition(is_guard);
+            let [only] = *others else { return None };
+            // The other operand must use the guarded value.
+            let mut guarded = guards.into_iter().filter_map(|id| guard(ast, id));
+            if !guarded.all(|guarded| reads(ast, only, &guarded)) {
+                return None;
+            }
+            open.push(only);
+        } else if let Expr::Comprehension(fold) = ast.expr(id)
+            && let ComprehensionKind::All(test) = comprehension_kind(ast, fold)
+        {
+            open.push(test);
+        } else if matches!(ast.global_call(id), Some(("_?_:_", _))) {
+            return None;
+        } else {
+            tests.push(id);
+        }
+    }
+    Some(tests)
+}
+
+/// The value whose absence or kind an operand of `||` tests.
+enum Guarded {
+    Request,
+    Path(String),
+}
+
+/// Returns the guarded value if the operand of `||` is a guard: `!has(x)`, `x == null`, or a test of the operation or kind.
+fn guard(ast: &Ast, id: ExprId) -> Option<Guarded> {
+    if let Some(("!_", [tested])) = ast.global_call(id) {
+        return match ast.expr(*tested) {
+            Expr::Select {
+                operand,
+                field,
+                test_only: true,
+            } => Some(Guarded::Path(format!(
+                "{}.{field}",
+                path::path(ast, *operand)?
+            ))),
+            _ => None,
+        };
+    }
+    let (_, other, literal) = path::with_literal(ast, id)?;
+    if matches!(literal, Literal::Null) {
+        return path::path(ast, other).map(Guarded::Path);
+    }
+    let attribute = Attribute::new(ast, other);
+    let fields: Vec<&str> = attribute.fields().collect();
+    let is_root = |input| is_input(ast, attribute.operand, input);
+    let is_of_request = is_root(Input::Request)
+        && matches!(
+            &*fields,
+            ["operation" | "kind" | "resource" | "subResource", ..]
+        )
+        || is_root(Input::Object) && fields == ["kind"];
+    is_of_request.then_some(Guarded::Request)
+}
+
+/// Returns true if the expression `id` reads the guarded path, or a field below it.
+fn reads(ast: &Ast, id: ExprId, guarded: &Guarded) -> bool {
+    let Guarded::Path(guarded) = guarded else {
+        return true;
+    };
+    let mut nodes = ast.descendants(id).into_iter();
+    nodes.any(|id| path::path(ast, id).is_some_and(|path| path == *guarded))
+}
+
+/// A comparison of a value with a number or quantity that must be true.
+struct Bound {
+    id: ExprId,
+    operator: Operator,
+    /// The number, as in a message.
+    number: String,
+}
+
+fn bound(ast: &Ast, id: ExprId) -> Option<Bound> {
+    if let Some(("!_", [operand])) = ast.global_call(id) {
+        let bound = bound(ast, *operand)?;
+        let operator = match bound.operator {
+            Operator::Less => Operator::GreaterOrEqual,
+            Operator::LessOrEqual => Operator::Greater,
+            Operator::Greater => Operator::LessOrEqual,
+            Operator::GreaterOrEqual => Operator::Less,
+            Operator::Equal | Operator::NotEqual => return None,
+        };
+        return Some(Bound { operator, ..bound });
+    }
+    if let Some((operator, other, literal)) = path::with_literal(ast, id) {
+        let number = match literal {
+            Literal::Int(number) => number.to_string(),
+            Literal::Uint(number) => number.to_string(),
+            _ => return None,
+        };
+        // `a.compareTo(b) > 0` compares a and b.
+        let is_comparison = matches!(
+            ast.expr(other),
+            Expr::Call { function, .. } if &**function == "compareTo"
+        );
+        let is_bound = operator.is_ordering() && !is_comparison;
+        return is_bound.then_some(Bound {
+            id,
+            operator,
+            number,
+        });
+    }
+    let Expr::Call {
+        function,
+        target: Some(_),
+        args,
+    } = ast.expr(id)
+    else {
+        return None;
+    };
+    let operator = match &**function {
+        "isGreaterThan" => Operator::Greater,
+        "isLessThan" => Operator::Less,
+        _ => return None,
+    };
+    let [argument] = &**args else { return None };
+    let ("quantity", [text]) = ast.global_call(*argument)? else {
+        return None;
+    };
+    match ast.expr(*text) {
+        Expr::Literal(Literal::String(text)) => Some(Bound {
+            id,
+            operator,
+            number: text.to_string(),
+        }),
+        _ => None,
+    }
+}
+
+/// Returns the phrase of the message before `number`, and the comparison that it claims. `None` if the message may be about
+/// exceptions or denied values.
+fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
+    let number = number.to_lowercase();
+    let mut words = message.split(|c: char| !c.is_alphanumeric());
+    if words.any(|word| EXCEPTIONS.contains(&word)) && !has_plain_permission(message) {
+        return None;
+    }
+    let mut places = message.match_indices(&*number).filter(|(at, _)| {
+        let before = message.get(..*at).unwrap_or_default().chars().next_back();
+        let after = message.get(at + number.len()..).unwrap_or_default();
+        let mut after = after.chars();
+        let (first, second) = (after.next(), after.next());
+        let continues = first.is_some_and(char::is_alphanumeric)
+            || first == Some('.') && second.is_some_and(|c| c.is_ascii_digit());
+        before.is_some_and(char::is_whitespace) && !continues
+    });
+    let (at, _) = places.next().filter(|_| places.next().is_none())?;
+    let before = message.get(..at)?.trim_end();
+    let (phrase, operator) = BEFORE.into_iter().find(|it| before.ends_with(it.0))?;
+    let is_short = before == phrase && message.split_whitespace().count() <= MAX_SHORT;
+    (is_short || is_requirement(message)).then_some((phrase, operator))
+}
+
+/// Returns true if the message is about the allowed objects, not about the denied one.
+fn is_requirement(message: &str) -> bool {
+    let mut words = message.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| REQUIREMENTS.contains(&word))
+}
+
+/// Returns true if the only word about exceptions is `allowed` in `are allowed` or `is allowed`.
+fn has_plain_permission(message: &str) -> bool {
+    let mut words = message.split(|c: char| !c.is_alphanumeric());
+    let n = words
+        .clone()
+        .filter(|word| EXCEPTIONS.contains(word))
+        .count();
+    let is_negated = words.any(|word| matches!(word, "not" | "no" | "never"));
+    let permissions = ["are allowed", "is allowed", "are permitted", "is permitted"];
+    n == 1 && !is_negated && permissions.iter().any(|it| message.contains(it))
+}
+
+/// Returns the problem if the only test is `x == 'a'`, and the message denies `a`.
+fn inverted_equality(
+    ast: &Ast,
+    id: ExprId,
+    message: &str,
+    words: &str,
+) -> Option<(ExprId, String)> {
+    let (Operator::Equal, _, Literal::String(text)) = path::with_literal(ast, id)? else {
+        return None;
+    };
+    let (before, after) = message.split_once(&**text)?;
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_');
+    let is_part = is_word(before.chars().next_back()) || is_word(after.chars().next());
+    let after = after.to_lowercase();
+    let denial = DENIALS.iter().find(|denial| after.contains(**denial))?;
+    let rest = words.replacen(denial, "", 1);
+    let mut rest = rest.split(|c: char| !c.is_alphanumeric());
+    let is_of_others = rest.any(|word| OTHERS.contains(&word));
+    (text.len() > 2 && !is_part && !is_of_others).then(|| {
+        let problem =
+            format!("the message says `{denial}` about `{text}`, which the expression requires");
+        (id, problem)
+    })
+}
+
+/// Returns the problem if the only test is `containers.exists(...)`, and the message begins with `all containers` or
+/// `no container`.
+fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String)> {
+    let Expr::Comprehension(fold) = ast.expr(id) else {
+        return None;
+    };
+    let ComprehensionKind::Exists(test) = comprehension_kind(ast, fold) else {
+        return None;
+    };
+    // Another lint reports negative tests.
+    if conjuncts(ast, test)
+        .iter()
+        .all(|id| excluded(ast, *id).is_some())
+    {
+        return None;
+    }
+    let list = Elements::new(ast)
+        .field(ast, fold.iter_range)?
+        .to_lowercase();
+    let is_requirement = is_requirement(words);
+    let mut words = words.split_whitespace();
+    let quantifier = words.next()?;
+    let noun = words.next()?;
+    let singular = list.strip_suffix('s').unwrap_or(&list);
+    let is_list = noun == list || noun == singular;
+    let advice = match quantifier {
+        "all" | "every" | "each" => "`all()` tests all of them",
+        "no" => "`!exists()` tests that there is none",
+        _ => return None,
+    };
+    (is_list && is_requirement).then(|| {
+        let problem = format!(
+            "the message says `{quantifier} {noun}`, but `exists()` is true if one element passes the test: {advice}"
+        );
+        (id, problem)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_found(expression: &str, message: &str) -> bool {
+        let (ast, _) = cel::syntax::parse(expression);
+        contradiction(&ast.unwrap(), message).is_some()
+    }
+
+    #[test]
+    fn contradictions_are_found() {
+        for (expression, message) in [
+            (
+                "object.spec.replicas < 100",
+                "at most 100 replicas are allowed",
+            ),
+            ("object.spec.replicas > 10", "At most 10 replicas"),
+            ("!(object.spec.replicas <= 10)", "no more than 10 replicas"),
+            (
+                "!has(object.spec.replicas) || object.spec.replicas > 2",
+                "at least 2 replicas",
+            ),
+            (
+                "has(object.x) && object.x.size() < 5",
+                "x must have at least 5 items",
+            ),
+            ("object.spec.replicas >= 5", "replicas must be less than 5"),
+            (
+                "request.operation == 'DELETE' || object.spec.a.all(a, a.b < 5)",
+                "b must be at least 5",
+            ),
+            (
+                "quantity(object.a).isGreaterThan(quantity('2Gi'))",
+                "at most 2Gi of memory",
+            ),
+            (
+                "object.spec.type == 'LoadBalancer'",
+                "type LoadBalancer is not allowed",
+            ),
+            (
+                "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(c, c.image == 'a')",
+                "all containers must use a",
+            ),
+            (
+                "object.subjects.exists(s, s.name == 'a')",
+                "No subject may be a",
+            ),
+        ] {
+            assert!(is_found(expression, message), "{expression}: {message}");
+        }
+    }
+
+    #[test]
+    fn sound_validations_have_no_finding() {
+        for (expression, message) in [
+            (
+                "object.spec.replicas <= 100",
+                "at most 100 replicas are allowed",
+            ),
+            (
+                "object.spec.replicas < 3 || has(object.spec.x)",
+                "at least 3 replicas need x",
+            ),
+            (
+                "object.spec.replicas < 3 || !has(object.spec.x)",
+                "at least 3 replicas must not set x",
+            ),
+            (
+                "object.spec.replicas < 3",
+                "at least 3 replicas are not allowed",
+            ),
+            (
+                "object.spec.replicas < 3",
+                "policies with at least 3 replicas are denied",
+            ),
+            ("object.spec.replicas < 3", "at most 30 replicas"),
+            ("object.spec.replicas < 3", "at most 3.5 replicas"),
+            (
+                "object.a >= 1 && object.a <= 5",
+                "a must be at least 1 and at most 5",
+            ),
+            ("object.a == 5", "at most 5"),
+            ("object.a.compareTo(quantity('1')) < 0", "at least 0"),
+            ("object.a ? object.b < 3 : object.c < 5", "at least 3"),
+            (
+                "object.spec.type == 'ClusterIP'",
+                "types other than ClusterIP are not allowed",
+            ),
+            (
+                "object.spec.type == 'ClusterIP'",
+                "only ClusterIP is allowed",
+            ),
+            (
+                "object.spec.type == 'ClusterIP'",
+                "non-ClusterIP services are not allowed",
+            ),
+            (
+                "object.spec.type != 'LoadBalancer'",
+                "type LoadBalancer is not allowed",
+            ),
+            (
+                "object.spec.ports.exists(p, p.name == 'a')",
+                "all containers must have a port a",
+            ),
+        ] {
+            assert!(!is_found(expression, message), "{expression}: {message}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Assumptions with which the check continues after an error whose correction only the author knows.
+
+use goyaml::{Data, Node};
+
+use super::finding::{Assumption, Finding};
+use crate::cli::input::Object;
+use crate::cli::input::edit::Edit;
+use crate::library::mutation::JSON_PATCH;
+use crate::policy::RequestPolicy;
+use crate::policy::rule::Rule;
+
+/// The patch types, each with the field of its expression.
+const PATCH_TYPES: [(&str, &str); 2] = [
+    ("ApplyConfiguration", "applyConfiguration"),
+    ("JSONPatch", "jsonPatch"),
+];
+
+/// Returns the assumption that a map of names to expressions is a list of variables.
+pub(super) fn list_of_variables<T>(object: &Object<T>, map: &Node) -> Option<Assumption> {
+    let fields = ("name", "expression");
+    let edit = object
+        .document
+        .edit_into_objects(&object.source, map, fields)?;
+    Some(Assumption {
+        as_if: Some("it were such a list"),
+        ..Assumption::new(edit)
+    })
+}
+
+/// Adds an assumption to each finding about a mutation whose expression is in the field of the other patch type. The
+/// expression decides which of the two is the mistake.
+pub(super) fn assume_patch_type(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
+    for finding in findings {
+        if finding.rule == Rule::Required
+            && finding.rejected
+            && let Some(edit) = finding
+                .field_ref
+                .as_deref()
+                .and_then(|field_ref| patch_edit(policy, field_ref))
+        {
+            finding.assumption = Some(Assumption::new(edit));
+        }
+    }
+}
+
+/// Returns the edit that makes the patch type and the field of a mutation agree. `field_ref` is the missing field.
+fn patch_edit(policy: &Object<RequestPolicy>, field_ref: &str) -> Option<Edit> {
+    let (mutation, missing) = field_ref.rsplit_once('.')?;
+    mutation.strip_prefix("spec.mutations[")?;
+    let (_, own) = PATCH_TYPES.iter().find(|(_, field)| *field == missing)?;
+    let (_, other) = PATCH_TYPES.iter().find(|(_, field)| field != own)?;
+    let document = &policy.document;
+    let node = document.node.nearest(mutation);
+    let expression = node.get(other)?.get("expression")?.as_str()?.trim_start();
+    let is_patch = expression.starts_with('[') || expression.contains(JSON_PATCH);
+    let (meant_type, meant) = PATCH_TYPES
+        .iter()
+        .find(|(name, _)| (*name == JSON_PATCH) == is_patch)?;
+    if meant == own {
+        let Data::Map(entries) = &node.data else {
+            return None;
+        };
+        let (_, entry) = entries.iter().find(|(name, _)| name == other)?;
+        document.edit_key(&policy.source, &entry.key, own)
+    } else {
+        document.edit_value(&policy.source, node.get("patchType")?, meant_type)
+    }
+}
