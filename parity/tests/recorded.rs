@@ -100,7 +100,7 @@ fn every_change_has_a_case_with_a_changed_result() {
             let mut releases = releases.filter(|(old, new)| {
                 since.is_none_or(|since| since.includes(**new) && !since.includes(**old))
             });
-            case.is_some_and(|case| releases.any(|(_, new)| case.changes_in(new.minor)))
+            case.is_some_and(|case| releases.any(|(old, new)| case.differs_between(*old, *new)))
         })
     };
     let mut missing = Vec::new();
@@ -189,6 +189,34 @@ fn marked_difference_must_exist_and_be_documented() {
         assert_eq!(actual.len(), 1, "{actual:?}");
         assert!(actual[0].contains(problem), "{actual:?}");
     }
+}
+
+/// The result of upstream changed in 1.32.4.
+const PATCH_RELEASES: &str = "\
+# Releases: 1.30.14 1.31.14 1.32.3 1.32.13 1.33.13 1.34.13 1.35.10 1.36.3 1.36.6 1.37.2
+
+cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')
+  1.30 to 1.31: false, bool, cost 2, estimated 6 to 10
+  1.32.3: false, bool, cost 6, estimated 6 to 10
+  1.32.13 to 1.37: true, bool, cost 6, estimated 6 to 10
+";
+
+#[test]
+fn patch_releases_of_a_minor_version_can_have_different_results() {
+    let table: Table = PATCH_RELEASES.parse().unwrap();
+    assert!(table.to_string().ends_with(PATCH_RELEASES));
+    let starts = |table: String| -> Vec<String> {
+        let differences = differences(&table);
+        let versions = differences
+            .iter()
+            .map(|text| text.split(':').next().unwrap());
+        versions.map(ToOwned::to_owned).collect()
+    };
+    assert_eq!(starts(PATCH_RELEASES.to_owned()), [""; 0]);
+    let swapped = PATCH_RELEASES.replace("1.32.3: false", "1.32.3: true");
+    assert_eq!(starts(swapped), ["1.32.3"]);
+    let swapped = PATCH_RELEASES.replace("1.37: true", "1.37: false");
+    assert_eq!(starts(swapped)[0], "1.32.13");
 }
 
 #[test]

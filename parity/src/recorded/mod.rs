@@ -1,6 +1,6 @@
 //! Recorded results of upstream for all supported versions, and the comparison of our engine with them.
 //!
-//! The tables are in `tests/versions`. Each case is followed by its results, which are the same in a range of minor
+//! The tables are in `tests/versions`. Each case is followed by its results, which are the same in a range of
 //! versions:
 //!
 //! ```text
@@ -60,7 +60,7 @@ pub fn path(name: &str) -> PathBuf {
 /// Recorded cases and their results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The patch releases of upstream, one for each minor version, oldest first.
+    /// The patch releases of upstream, at least one for each minor version, oldest first.
     pub releases: Vec<KubernetesVersion>,
     /// The cases.
     pub cases: Vec<Case>,
@@ -77,29 +77,37 @@ pub struct Case {
     pub gaps: Vec<Ranged>,
 }
 
-/// A text that applies to a range of minor versions.
+/// A text that applies to a range of versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranged {
-    first: u16,
-    last: u16,
+    /// The first version. Without a patch release, it means the oldest one of the minor version.
+    first: KubernetesVersion,
+    /// The last version. Without a patch release, it means the newest one of the minor version.
+    last: KubernetesVersion,
     text: String,
 }
 
+impl Ranged {
+    fn contains(&self, version: KubernetesVersion) -> bool {
+        let newest = version.patch.unwrap_or(u16::MAX);
+        version.has_patch(self.first.minor, self.first.patch.unwrap_or(0))
+            && self.last.has_patch(version.minor, newest)
+    }
+}
+
 impl Case {
-    /// Returns true if upstream's result in a minor version differs from that in the previous one.
+    /// Returns true if upstream's results in two versions differ.
     #[must_use]
-    pub fn changes_in(&self, minor: u16) -> bool {
-        let before = minor.checked_sub(1);
-        let before = before.and_then(|before| text_in(&self.results, before));
-        before.is_some_and(|before| text_in(&self.results, minor) != Some(before))
+    pub fn differs_between(&self, old: KubernetesVersion, new: KubernetesVersion) -> bool {
+        text_in(&self.results, old) != text_in(&self.results, new)
     }
 }
 
 impl fmt::Display for Ranged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1.{}", self.first)?;
-        if self.last > self.first {
-            write!(f, " to 1.{}", self.last)?;
+        write!(f, "{}", self.first)?;
+        if self.last != self.first {
+            write!(f, " to {}", self.last)?;
         }
         write!(f, ": {}", self.text)
     }
@@ -111,39 +119,58 @@ impl FromStr for Ranged {
     fn from_str(text: &str) -> Result<Self> {
         let (range, text) = text.split_once(": ").context("missing colon")?;
         let (first, last) = range.split_once(" to ").unwrap_or((range, range));
-        let minor = |version: &str| -> Result<u16> {
-            let minor = version.strip_prefix("1.").context("not a version")?;
-            Ok(minor.parse()?)
-        };
         Ok(Self {
-            first: minor(first)?,
-            last: minor(last)?,
+            first: first.parse()?,
+            last: last.parse()?,
             text: text.to_owned(),
         })
     }
 }
 
-/// Returns ranges for the texts of minor versions, in ascending order. Adjacent versions with equal texts share a range.
-fn folded(texts: impl IntoIterator<Item = (u16, String)>) -> Vec<Ranged> {
-    let mut ranges: Vec<Ranged> = Vec::new();
-    for (minor, text) in texts {
+/// Returns ranges for the texts of releases. Each text has the index of its release, in ascending order. Adjacent releases
+/// with equal texts share a range.
+fn folded(
+    releases: &[KubernetesVersion],
+    texts: impl IntoIterator<Item = (usize, String)>,
+) -> Vec<Ranged> {
+    let mut ranges: Vec<(usize, usize, String)> = Vec::new();
+    for (at, text) in texts {
         match ranges.last_mut() {
-            Some(range) if range.text == text && range.last + 1 == minor => range.last = minor,
-            _ => ranges.push(Ranged {
-                first: minor,
-                last: minor,
-                text,
-            }),
+            Some((_, last, range_text)) if *range_text == text && *last + 1 == at => *last = at,
+            _ => ranges.push((at, at, text)),
         }
     }
-    ranges
+    let ranges = ranges.into_iter();
+    let ranges = ranges.filter_map(|(first, last, text)| {
+        let (first, last) = range_ends(releases, first, last)?;
+        Some(Ranged { first, last, text })
+    });
+    ranges.collect()
 }
 
-/// Returns the text that applies to a minor version.
-fn text_in(ranges: &[Ranged], minor: u16) -> Option<&str> {
-    let range = ranges
-        .iter()
-        .find(|range| (range.first..=range.last).contains(&minor));
+/// Returns the first and last version of a range of releases, for [`Ranged`]. A version has no patch release if the range
+/// contains all releases of its minor version.
+fn range_ends(
+    releases: &[KubernetesVersion],
+    first: usize,
+    last: usize,
+) -> Option<(KubernetesVersion, KubernetesVersion)> {
+    let range = releases.get(first..=last)?;
+    let end = |version: &KubernetesVersion| {
+        let has_minor = |other: &&KubernetesVersion| other.minor == version.minor;
+        let n_contained = range.iter().filter(has_minor).count();
+        if n_contained == releases.iter().filter(has_minor).count() {
+            KubernetesVersion::new(version.minor)
+        } else {
+            *version
+        }
+    };
+    Some((end(range.first()?), end(range.last()?)))
+}
+
+/// Returns the text that applies to a version.
+fn text_in(ranges: &[Ranged], version: KubernetesVersion) -> Option<&str> {
+    let range = ranges.iter().find(|range| range.contains(version));
     range.map(|range| range.text.as_str())
 }
 
@@ -204,13 +231,11 @@ impl fmt::Display for Table {
 /// # Errors
 /// Returns an error if the table lacks a version or a result.
 pub fn differences(kind: TableKind, table: &Table, documented: &str) -> Result<Vec<String>> {
-    let minors = |version: &KubernetesVersion| version.minor;
-    let supported: Vec<_> = KubernetesVersion::supported()
-        .filter(|version| kind.includes(*version))
-        .map(|version| version.minor)
-        .collect();
-    if table.releases.iter().map(minors).ne(supported) {
-        bail!("the table does not have one release for each supported version");
+    let mut minors: Vec<u16> = table.releases.iter().map(|release| release.minor).collect();
+    minors.dedup();
+    let supported = KubernetesVersion::supported().filter(|version| kind.includes(*version));
+    if !supported.map(|version| version.minor).eq(minors) {
+        bail!("the table does not have the releases of each supported version");
     }
     let texts: Vec<&str> = table.cases.iter().map(|case| case.text.as_str()).collect();
     let mut differences = Vec::new();
@@ -218,11 +243,11 @@ pub fn differences(kind: TableKind, table: &Table, documented: &str) -> Result<V
         let lines = version::with(*release, || own::lines(kind, &texts))?;
         for (case, line) in table.cases.iter().zip(&lines) {
             let ours = text::render(kind, line);
-            let theirs = text_in(&case.results, release.minor);
+            let theirs = text_in(&case.results, *release);
             let theirs =
                 theirs.with_context(|| format!("no result in {release}: {}", case.text))?;
             let results = || format!("upstream {theirs}\n  ours     {ours}");
-            let problem = match text_in(&case.gaps, release.minor) {
+            let problem = match text_in(&case.gaps, *release) {
                 None if ours == theirs || theirs == text::PANIC => continue,
                 None => results(),
                 Some(_) if ours == theirs => "the marked difference no longer exists".to_owned(),

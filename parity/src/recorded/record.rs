@@ -163,21 +163,22 @@ impl Recording {
         let mut lines = Vec::new();
         for oracle in self.oracles(kind) {
             let of_version = self.oracle_lines(kind, oracle, &texts)?;
-            lines.push((oracle.version.minor, of_version));
+            lines.push((oracle.version, of_version));
         }
+        let releases: Vec<_> = lines.iter().map(|(version, _)| *version).collect();
         let answered = texts.into_iter().enumerate().map(|(at, case)| {
             let own = || {
                 lines
                     .iter()
-                    .filter_map(|(minor, lines)| Some((*minor, lines.get(at)?)))
+                    .filter_map(|(version, lines)| Some((*version, lines.get(at)?)))
             };
             let mut changes: BTreeSet<String> = own()
                 .zip(own().skip(1))
-                .flat_map(|((_, old), (minor, new))| {
+                .flat_map(|((_, old), (version, new))| {
                     let stage = kind.stage();
                     let facets = stage.map(|stage| share::changed_facets(stage, old, new));
                     let facets = facets.into_iter().flatten();
-                    facets.map(move |facet| format!("{minor} {facet}"))
+                    facets.map(move |facet| format!("{version} {facet}"))
                 })
                 .collect();
             if kind == TableKind::Expressions {
@@ -185,7 +186,10 @@ impl Recording {
             }
             Answered {
                 is_cheap: own().all(|(_, line)| is_cheap(line)),
-                results: folded(own().map(|(minor, line)| (minor, text::render(kind, line)))),
+                results: folded(
+                    &releases,
+                    own().map(|(_, line)| text::render(kind, line)).enumerate(),
+                ),
                 changes,
                 is_written_by_hand: at < n_by_hand,
                 text: case,
@@ -270,17 +274,17 @@ impl Recording {
             .collect();
         let mut gaps = vec![Vec::new(); cases.len()];
         let texts: Vec<&str> = cases.iter().map(|case| case.text.as_str()).collect();
-        for oracle in self.oracles(kind) {
-            let minor = oracle.version.minor;
+        let releases: Vec<_> = self.oracles(kind).map(|oracle| oracle.version).collect();
+        for (release, oracle) in self.oracles(kind).enumerate() {
             let lines = version::with(oracle.version, || own::lines(kind, &texts))?;
             for ((case, line), gaps) in cases.iter().zip(&lines).zip(&mut gaps) {
-                let theirs = text_in(&case.results, minor).unwrap_or_default();
+                let theirs = text_in(&case.results, oracle.version).unwrap_or_default();
                 let ours = text::render(kind, line);
                 if theirs == text::PANIC || theirs == ours {
                     continue;
                 }
                 let previous = reasons.get(case.text.as_str());
-                let reason = previous.and_then(|gaps| text_in(gaps, minor));
+                let reason = previous.and_then(|gaps| text_in(gaps, oracle.version));
                 let reason = reason.filter(|reason| *reason != UNEXPLAINED);
                 if reason.is_none() {
                     let (version, case) = (oracle.version, &case.text);
@@ -289,11 +293,11 @@ impl Recording {
                         "{version}: {case}\n  upstream {theirs}\n  ours     {ours}"
                     )?;
                 }
-                gaps.push((minor, reason.unwrap_or(UNEXPLAINED).to_owned()));
+                gaps.push((release, reason.unwrap_or(UNEXPLAINED).to_owned()));
             }
         }
         for (case, gaps) in cases.iter_mut().zip(gaps) {
-            case.gaps = folded(gaps);
+            case.gaps = folded(&releases, gaps);
         }
         Ok(())
     }
