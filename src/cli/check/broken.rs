@@ -77,8 +77,8 @@ fn assumption(
     })
 }
 
-/// Returns the first operand of `&&` or `||` that has a syntax error, and the value with which it does not decide the result
-/// of the operator. `None` if no other operand can be parsed.
+/// Returns the first operand of `&&` or `||` that has a syntax error, and the value with which it does not decide the
+/// result of the operator. `None` if no other operand can be parsed.
 fn broken_operand(
     source: &TokenText<'_>,
     behavior: Behavior,
@@ -104,8 +104,8 @@ fn broken_operand(
     first.filter(|_| has_other)
 }
 
-/// Splits tokens at the operators `&&` or `||` outside of brackets. `None` if the brackets do not match, if an operand is
-/// empty, or if the operators are within a conditional.
+/// Splits tokens at the operators `&&` or `||` outside of brackets. `None` if the brackets do not match, if an operand
+/// is empty, or if the operators are within a conditional.
 fn split(
     source: &TokenText<'_>,
     tokens: &Range<usize>,
@@ -133,8 +133,8 @@ fn split(
     is_complete.then_some(operands)
 }
 
-/// Returns an expression of the type that the role requires, which evaluates the variables that the tokens read. `None` if
-/// they read no variable.
+/// Returns an expression of the type that the role requires, which evaluates the variables that the tokens read. `None`
+/// if they read no variable.
 fn reading_variables(source: &TokenText<'_>, role: Role) -> Option<String> {
     let mut names = BTreeSet::new();
     for n in 0..source.len() {

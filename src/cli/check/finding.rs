@@ -230,8 +230,8 @@ pub(in crate::cli) struct Assumption {
     /// The original match condition that the edit replaces with `true`. It may exclude the requests of some hidden
     /// findings.
     pub(super) condition: Option<String>,
-    /// The original part of an expression that the edit replaces with a placeholder. It may exclude the requests of some
-    /// hidden findings, and findings about the placeholder are not reported.
+    /// The original part of an expression that the edit replaces with a placeholder. It may exclude the requests of
+    /// some hidden findings, and findings about the placeholder are not reported.
     pub(super) replaced: Option<String>,
 }
 

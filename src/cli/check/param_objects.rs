@@ -1,5 +1,5 @@
-//! Findings about the params of the input: objects that do not fit the schema of their kind, and keys that a policy reads
-//! but the `ConfigMap` of its binding does not have.
+//! Findings about the params of the input: objects that do not fit the schema of their kind, and keys that a policy
+//! reads but the `ConfigMap` of its binding does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

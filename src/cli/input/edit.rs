@@ -88,8 +88,8 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Converts a byte offset within the replacement to one of the file before the edit. Keeps the offset within the edit,
-    /// because the replacement may begin like the replaced part.
+    /// Converts a byte offset within the replacement to one of the file before the edit. Keeps the offset within the
+    /// edit, because the replacement may begin like the replaced part.
     #[must_use]
     pub fn byte_before(&self, byte: usize) -> usize {
         // The lines of a map that becomes a list keep their ends.
@@ -356,9 +356,9 @@ impl Document {
         edit.changes_one_value().then_some(edit)
     }
 
-    /// Returns an edit that replaces the map `node` with a list that has an object for each entry. Each object has the key
-    /// of the entry in the field `name`, and its value in the field `value`. Returns `None` for a block style map without
-    /// indentation.
+    /// Returns an edit that replaces the map `node` with a list that has an object for each entry. Each object has the
+    /// key of the entry in the field `name`, and its value in the field `value`. Returns `None` for a block style map
+    /// without indentation.
     #[must_use]
     pub fn edit_into_objects(
         &self,

@@ -231,7 +231,8 @@ enum Guarded {
     Path(String),
 }
 
-/// Returns the guarded value if the operand of `||` is a guard: `!has(x)`, `x == null`, or a test of the operation or kind.
+/// Returns the guarded value if the operand of `||` is a guard: `!has(x)`, `x == null`, or a test of the operation or
+/// kind.
 fn guard(ast: &Ast, id: ExprId) -> Option<Guarded> {
     if let Some(("!_", [tested])) = ast.global_call(id) {
         return match ast.expr(*tested) {
@@ -336,8 +337,8 @@ fn bound(ast: &Ast, id: ExprId) -> Option<Bound> {
     }
 }
 
-/// Returns the phrase of the message before `number`, and the comparison that it claims. `None` if the message may be about
-/// exceptions or denied values.
+/// Returns the phrase of the message before `number`, and the comparison that it claims. `None` if the message may be
+/// about exceptions or denied values.
 fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
     let number = number.to_lowercase();
     let mut words = message.split(|c: char| !c.is_alphanumeric());

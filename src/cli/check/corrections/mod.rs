@@ -490,8 +490,8 @@ impl AssumedConditions {
     }
 }
 
-/// Returns the parts of expressions that the assumptions of `findings` replace. `files` are the corrected files before these
-/// assumptions are applied.
+/// Returns the parts of expressions that the assumptions of `findings` replace. `files` are the corrected files before
+/// these assumptions are applied.
 fn replaced_parts<'f>(
     findings: &'f [Finding],
     files: &'f BTreeMap<String, CorrectedFile>,
