@@ -398,6 +398,12 @@ impl CheckReport {
                     (!bound.contains(name)).then_some((name, is_near))
                 });
                 let meant = intended_policy(name, &policies, &unbound.collect::<Vec<_>>());
+                // The policy has an invalid name, whose correction the binding already has.
+                let corrected = meant.as_deref().and_then(super::validation::valid_name);
+                if corrected.as_deref() == Some(name) {
+                    meant_names.extend(meant);
+                    continue;
+                }
                 // The policy may be a part of the file that could not be read.
                 let is_of_file = |finding: &Finding| {
                     matches!(finding.rule, Rule::InvalidYaml | Rule::UnknownKind)

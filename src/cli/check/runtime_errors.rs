@@ -8,10 +8,14 @@ use serde_json::Value as Json;
 use super::changes::SuggestionReport;
 use super::expressions::finding_at;
 use super::finding::{Assumption, ConsequenceReport, Finding, Severity};
-use super::fixes::{Fixes, mark_withheld};
+use super::fixes::{Fixes, literal_edit, mark_withheld};
 use super::known::Known;
 use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
+use super::rewrite::presence::optional_text;
+use super::tokens::TokenText;
+use crate::cel::source::{Location as CelLocation, SourceMap};
+use crate::cel::syntax::token::Kind;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::library::format::validation;
@@ -26,6 +30,9 @@ use crate::policy::runtime_errors::{
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
+
+/// Maximum length of source that a hint quotes, in bytes.
+const MAX_SHOWN: usize = 100;
 
 /// Adds findings about the runtime errors of `policy`, given the bindings of the input. Returns requests for which
 /// expressions with type errors fail.
@@ -83,7 +90,13 @@ pub(super) fn check(
             }
             (_, consequence) => (None, consequence.into()),
         };
-        let help = error.fix.into_iter().chain(others).chain(required);
+        let default = error
+            .fix
+            .is_none()
+            .then(|| default_help(analysis, place, (error.rule, &error.message)))
+            .flatten();
+        let help = error.fix.into_iter().chain(default);
+        let help = help.chain(others).chain(required);
         let help: Vec<String> = help.collect();
         finding.help = (!help.is_empty()).then(|| help.join("; "));
         finding.witness = Some(Box::new(error.witness));
@@ -118,16 +131,28 @@ pub(super) fn check(
         else {
             continue;
         };
-        let field_ref = "spec.paramRef";
+        let node = binding.document.node.nearest("spec.paramRef");
+        let namespace = node.get("namespace").filter(|it| !it.is_null());
+        let field_ref = match namespace {
+            Some(_) => "spec.paramRef.namespace",
+            None => "spec.paramRef",
+        };
         let place = binding.place_of_field(field_ref);
         let severity = severity(mismatch.consequence);
         let rule = Rule::ParamScope;
         let mut finding = object_finding(binding, severity, rule, &mismatch.message, place);
         finding.field_ref = Some(field_ref.to_owned());
         finding.kinds = vec![message::kind(&mismatch.gvk)];
-        finding.help = Some(match mismatch.consequence {
-            Consequence::Denied => "with failurePolicy Fail, such a request is denied".to_owned(),
-            _ => "with failurePolicy Ignore, such a request is allowed unchecked".to_owned(),
+        let effect = match mismatch.consequence {
+            Consequence::Denied => "with failurePolicy Fail, such a request is denied",
+            _ => "with failurePolicy Ignore, such a request is allowed unchecked",
+        };
+        finding.help = Some(match namespace {
+            Some(namespace) => {
+                finding.location.length = binding.length_of(namespace);
+                format!("remove `namespace`; {effect}")
+            }
+            None => effect.to_owned(),
         });
         finding.witness = Some(Box::new(mismatch.witness));
         findings.push(finding);
@@ -135,6 +160,30 @@ pub(super) fn check(
     partial(policy, analysis, &context, findings);
     findings.extend(uncovered(policy, not_covered));
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
+}
+
+/// Returns a hint for an expression whose value decides nothing alone, such as that of a variable: the value of an absent
+/// field, or a test of the size of a string.
+fn default_help(
+    analysis: &PolicyAnalysis,
+    (field_ref, location): (&str, CelLocation),
+    (rule, message): (Rule, &str),
+) -> Option<String> {
+    let text = &*analysis.expression(field_ref)?.text;
+    let source = TokenText::new(text);
+    let n = source.at(SourceMap::new(text).byte(location)?)?;
+    if let Some((_, length)) = message.split_once("index out of range: ") {
+        let length: u32 = length.trim_end_matches('`').parse().ok()?;
+        return Some(format!(
+            "test the length of the string first, as in `size(a) >= {length} && ...`, or write startsWith()"
+        ));
+    }
+    let is_field = source.kind(n)? == Kind::Dot && source.kind(n + 1)? == Kind::Ident;
+    (rule == Rule::AbsentField && is_field && message.contains("may be absent")).then_some(())?;
+    let chain = source.receiver(n)?.start..n + 2;
+    let optional = optional_text(source.source(&chain)?)?;
+    let shown = optional.len() <= MAX_SHOWN;
+    shown.then(|| format!("write `{optional}.orValue(...)` with the value of an absent field"))
 }
 
 /// Adds findings about conditions and values that do not depend on the request.
@@ -259,10 +308,16 @@ fn mutations(
         let sort = (severity, failing.rule);
         let mut finding = finding_at(policy, analysis, place, sort, &failing.message);
         finding.kinds = failing.gvk.iter().map(message::kind).collect();
+        finding.fix = failing
+            .fix
+            .as_deref()
+            .and_then(|help| literal_edit(policy, analysis, place, help));
         finding.help = failing.fix;
         finding.witness = failing.witness.map(Box::new);
         finding.is_hidden = failing.is_hidden;
-        finding.assumption = patch_operation(policy, &finding).map(Assumption::new);
+        if finding.fix.is_none() {
+            finding.assumption = patch_operation(policy, &finding).map(Assumption::new);
+        }
         findings.push(match failing.consequence {
             Some(consequence) => finding.with_consequence(consequence),
             None => finding,

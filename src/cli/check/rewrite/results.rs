@@ -9,7 +9,11 @@ use crate::cli::check::tokens::TokenText;
 use crate::policy::expressions::Role;
 
 /// Proposes a conversion of the whole expression to the required type. `message` names the actual type.
-pub(super) fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> Option<Proposal> {
+pub(super) fn result_type(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    message: &str,
+) -> Option<Proposal> {
     let whole = 0..source.len();
     let bytes = source.bytes(&whole)?;
     let text = source.source(&whole)?;
