@@ -226,6 +226,33 @@ fn fix_quotes_expression_that_is_a_tag() {
     check("tag", &tagged, &quoted);
 }
 
+/// A misspelled item is removed if the list has the correct item too, and a line of a block list is removed as a whole.
+#[test]
+fn items_that_a_list_has_already_are_removed() {
+    let binding = |actions: &str| {
+        let sound = policy(RULE, SOUND);
+        format!(
+            "{sound}---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+             metadata: {{name: a}}\nspec:\n  policyName: p\n  validationActions:{actions}\n"
+        )
+    };
+    for (n, (before, after)) in [
+        (" [Audit, Audits]", " [Audit]"),
+        (" [Warn, Deny]", " [Deny]"),
+        (" [\"Deny\", \"Warn\"] # both", " [\"Deny\"] # both"),
+        (
+            "\n  - Deny\n  - Warn # no\n  - Audit",
+            "\n  - Deny\n  - Audit",
+        ),
+        ("\n  - Deny\n  - enforce", "\n  - Deny"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        check(&format!("items-{n}"), &binding(before), &binding(after));
+    }
+}
+
 /// The negation of a name is not a misspelling. Neither is the name for another stage, such as `dev` for `prod`.
 #[test]
 fn opposites_and_other_names_are_not_fixed() {
@@ -248,7 +275,6 @@ fn opposites_and_other_names_are_not_fixed() {
             "  validations",
             "    includeResourceRules: []\n  validations",
         ),
-        sound.clone() + &binding("a", "p", "Audit, Audits"),
     ]
     .iter()
     .enumerate()

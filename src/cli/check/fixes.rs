@@ -60,7 +60,7 @@ pub(super) fn literal_edit(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     (field_ref, location): (&str, Location),
-    help: &str,
+    (message, help): (&str, &str),
 ) -> Option<Edit> {
     let meant = ["did you mean `", "write `"]
         .iter()
@@ -71,7 +71,23 @@ pub(super) fn literal_edit(
     let text = &*analysis.expression(field_ref)?.text;
     let source = TokenText::new(text);
     let n = source.at(SourceMap::new(text).byte(location)?)?;
-    string_content(&source, &(n..n + 1))?;
+    let content = string_content(&source, &(n..n + 1))?;
+    // A field of a path.
+    let field = message.strip_prefix("undefined field `");
+    let field = field.and_then(|it| it.split('`').next());
+    let path;
+    let meant = match field.filter(|_| !meant.starts_with('/')) {
+        Some(field) => {
+            let mut steps: Vec<&str> = content.split('/').collect();
+            let mut undefined = steps.iter_mut().filter(|step| **step == field);
+            let only = undefined.next()?;
+            *only = meant;
+            undefined.next().is_none().then_some(())?;
+            path = steps.join("/");
+            &path
+        }
+        None => meant,
+    };
     let bytes = source.bytes(&(n..n + 1))?;
     let offset = |byte: usize| Some(text.get(..byte)?.chars().count());
     let part = offset(bytes.start + 1)?..offset(bytes.end - 1)?;
@@ -118,7 +134,7 @@ impl<'a> Fixes<'a> {
                 let is_of_object = lint.message.ends_with("rejects the mutated object");
                 let help = lint.fix.as_deref().filter(|_| is_of_object)?;
                 let place = (field_ref, lint.location?);
-                literal_edit(self.policy, self.analysis, place, help)
+                literal_edit(self.policy, self.analysis, place, (&lint.message, help))
             }
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, lint)?;

@@ -27,7 +27,6 @@ pub(in crate::cli) mod fingerprint;
 pub mod fix;
 mod fixes;
 mod glob;
-mod guards;
 mod kinds;
 pub mod known;
 pub mod levels;

@@ -12,8 +12,8 @@ use super::known::{self, Known};
 use super::suggestion::nearest;
 use super::time_limit::within_time_limit;
 use super::{
-    api_version, costs, expressions, guards, lint, lockout, manifests, names, param_kind,
-    rule_scope, runtime_errors,
+    api_version, costs, expressions, lint, lockout, manifests, names, param_kind, rule_scope,
+    runtime_errors,
 };
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{MutatingPolicy, Object, Place, SourceText, decode};
@@ -216,7 +216,7 @@ fn check_whole(
         apply_actions(policy, bindings, &mut findings);
     }
     lint::check_bindings(policy, bindings, known, &analysis, &mut findings);
-    guards::omit_wrong_operands(policy, &analysis, &mut findings);
+    runtime_errors::omit_wrong_operands(policy, &analysis, &mut findings);
     coverage(policy, known, &analysis, &mut findings);
     costs::notes(policy, &analysis.compiled, &analysis.costs, &mut findings);
     PolicyCheck {
@@ -524,8 +524,12 @@ fn resources(
                 finding.fix = edit;
             } else {
                 let edit = edit.or_else(|| {
-                    let edit = rule_scope::edit(policy, rule, unserved)?;
-                    if rule_scope::is_only_mistake(known, matches, (rule, unserved)) {
+                    let edit = scope_edit(policy, rule, unserved)?;
+                    let is_served = |name: &str| {
+                        let mut resources = known.mapper.resources.iter();
+                        resources.any(|it| it.gvr.resource == name)
+                    };
+                    if rule_scope::is_only_mistake(&is_served, matches, (rule, unserved)) {
                         finding.fix = Some(edit);
                         return None;
                     }
@@ -558,6 +562,18 @@ fn resources(
         finding.help = Some(analysis.subject.row().never_runs.to_owned());
         findings.push(finding);
     }
+}
+
+/// Replaces the scope of a rule if only the scope excludes the rule's resources. The edit is an assumption instead of a
+/// fix if the resource may be the mistake.
+fn scope_edit(
+    policy: &Object<RequestPolicy>,
+    rule: &Node,
+    unserved: &UnservedResource,
+) -> Option<Edit> {
+    let meant = unserved.suggestion.as_deref()?.strip_prefix("scope: ")?;
+    let document = &policy.document;
+    document.edit_value(&policy.source, rule.get("scope")?, meant)
 }
 
 /// Replaces the name of a subresource with the similar name of another subresource of the resource.

@@ -1,5 +1,7 @@
 //! Findings about runtime errors of expressions, each with a request for which the expression fails.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, ValidatingAdmissionPolicyBinding,
 };
@@ -16,8 +18,8 @@ use super::rewrite::presence::optional_text;
 use super::tokens::TokenText;
 use crate::cel::source::{Location as CelLocation, SourceMap};
 use crate::cel::syntax::token::Kind;
-use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
+use crate::cli::input::{Object, Place};
 use crate::library::format::validation;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::Kinds;
@@ -90,9 +92,8 @@ pub(super) fn check(
             }
             (_, consequence) => (None, consequence.into()),
         };
-        let default = error
-            .fix
-            .is_none()
+        let has_fix = error.fix.is_some() || is_of_mutation(analysis, error.index);
+        let default = (!has_fix)
             .then(|| default_help(analysis, place, (error.rule, &error.message)))
             .flatten();
         let help = error.fix.into_iter().chain(default);
@@ -311,7 +312,7 @@ fn mutations(
         finding.fix = failing
             .fix
             .as_deref()
-            .and_then(|help| literal_edit(policy, analysis, place, help));
+            .and_then(|help| literal_edit(policy, analysis, place, (&failing.message, help)));
         finding.help = failing.fix;
         finding.witness = failing.witness.map(Box::new);
         finding.is_hidden = failing.is_hidden;
@@ -343,6 +344,87 @@ fn patch_operation(policy: &Object<RequestPolicy>, finding: &Finding) -> Option<
     let start = text.get(..start)?.chars().count();
     let part = start..start + name.chars().count();
     policy.edit_text(field_ref, part, "add")
+}
+
+/// Returns true for a finding about a comparison that is wrong as written.
+fn is_of_comparison(finding: &Finding) -> bool {
+    matches!(
+        finding.rule,
+        Rule::StringOrder
+            | Rule::ImpossibleValue
+            | Rule::IncomparableTypes
+            | Rule::NoMatchingOverload
+    )
+}
+
+/// Replaces the comparisons that other findings report by `...` in the help of findings about absent values. A guard such as
+/// `has(a.b) && a.b <= '2Gi'` repeats the comparison of the expression, so it would suggest the mistake.
+pub(super) fn omit_wrong_operands(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    findings: &mut [Finding],
+) {
+    let is_absent = |finding: &Finding| {
+        is_absent_rule(finding.rule) && finding.help.as_ref().is_some_and(|it| it.contains("has("))
+    };
+    let fields: BTreeSet<String> = findings
+        .iter()
+        .filter(|finding| is_absent(finding))
+        .filter_map(|finding| finding.field_ref.clone())
+        .collect();
+    for field_ref in fields {
+        let is_of_field = |finding: &Finding| finding.field_ref.as_ref() == Some(&field_ref);
+        let reported: BTreeSet<Place> = findings
+            .iter()
+            .filter(|finding| is_of_field(finding) && is_of_comparison(finding))
+            .filter_map(|finding| finding.location.place)
+            .collect();
+        if reported.is_empty() {
+            continue;
+        }
+        let Some(expression) = analysis.expression(&field_ref) else {
+            continue;
+        };
+        let place = (&*field_ref, &*expression.text);
+        let comparisons = comparisons(policy, place, &reported);
+        for finding in findings.iter_mut().filter(|it| is_of_field(it)) {
+            let help = finding
+                .help
+                .as_mut()
+                .filter(|_| is_absent_rule(finding.rule));
+            if let Some(help) = help {
+                for text in &comparisons {
+                    *help = help.replace(text, "...");
+                }
+            }
+        }
+    }
+}
+
+fn is_absent_rule(rule: Rule) -> bool {
+    matches!(rule, Rule::AbsentField | Rule::AbsentKey)
+}
+
+/// Returns the source of the comparisons whose operator or right operand is at one of `places`.
+fn comparisons(
+    policy: &Object<RequestPolicy>,
+    (field_ref, text): (&str, &str),
+    places: &BTreeSet<Place>,
+) -> Vec<String> {
+    let source = TokenText::new(text);
+    let field = policy.places_in_field(field_ref);
+    let is_reported = |n: usize| {
+        let start = source.bytes(&(n..n + 1)).map(|bytes| bytes.start);
+        let before = start.and_then(|start| text.get(..start));
+        before.is_some_and(|before| places.contains(&field.at(before.chars().count())))
+    };
+    let relations = (0..source.len()).filter_map(|n| {
+        source.kind(n)?.relation()?;
+        let (left, right) = source.operands(n)?;
+        (is_reported(n) || is_reported(right.start)).then_some(())?;
+        source.source(&(left.start..right.end)).map(str::to_owned)
+    });
+    relations.collect()
 }
 
 /// Adds notes about expressions that fail for some of the kinds that a wildcard matches. A request must confirm the

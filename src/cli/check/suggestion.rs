@@ -413,7 +413,9 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
     Some(match name {
         "substr" | "slice" => "write `substring()`, with the start and the end",
         "keys" => "a macro such as `all()` or `map()` iterates over the keys of a map",
-        "unique" | "distinct" => "compare each item, as in `a.all(x, a.exists_one(y, y == x))`",
+        "unique" | "distinct" | "set" | "toset" | "Set" => {
+            "compare each item, as in `a.all(x, a.exists_one(y, y == x))`"
+        }
         "contains_all" | "containsAll" => "write `b.all(x, x in a)`",
         "includes" => "write `contains()` for a substring, or `in` for an item of a list",
         "values" | "items" | "entries" => {
@@ -431,12 +433,20 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "between" => "write `a <= x && x <= b`",
         "reduce" | "fold" | "aggregate" => "write `list.map(x, x.a).sum()` for a sum",
         "forEach" | "foreach" => "write `list.all(x, ...)` to test each item",
-        "at" => "write `l[0]` for the first item, or `l[size(l) - 1]` for the last",
+        "at" | "pop" | "element" => {
+            "write `l[0]` for the first item, or `l[size(l) - 1]` for the last"
+        }
         "search" => "write `matches()` for a pattern, or `contains()` for a substring",
         "ANY" | "oneOf" | "one_of" | "anyOf" | "AnyIn" => "write `a in [b, c]`",
         "trimPrefix" | "trimprefix" | "trim_prefix" | "TrimPrefix" | "removeprefix" => {
             "write `a.substring(size(b))` after a test with startsWith()"
         }
+        "trimSuffix" | "trimsuffix" | "trim_suffix" | "TrimSuffix" | "removesuffix" => {
+            "write `a.substring(0, size(a) - size(b))` after a test with endsWith()"
+        }
+        "LEFT" | "left" => "write `a.substring(0, n)`",
+        "range" => "write `a <= x && x < b`",
+        "setintersection" | "intersection" => "write `a.exists(x, x in b)`",
         "equals_ignore_case" | "casefold" => "write `a.lowerAscii() == b.lowerAscii()`",
         "now" => "expressions cannot read the current time",
         "base64Decode" | "base64decode" | "b64decode" | "atob" | "base64Encode"

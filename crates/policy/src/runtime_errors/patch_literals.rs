@@ -112,7 +112,13 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             } else {
                 path.replace('.', "/")
             };
-            let fix = format!("write `/{slashes}`");
+            let fix = match rooted_path(&slashes, types) {
+                Some(rooted) => format!("write `/{rooted}`"),
+                None => {
+                    "begin the path with `/` and a field of the object, as in `/metadata/labels`"
+                        .to_owned()
+                }
+            };
             add(
                 node,
                 format!("the path `{path}` does not start with `/`"),
@@ -170,6 +176,17 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
         }
     }
     mistakes
+}
+
+/// Returns `path`, or `path` below `spec`, if it is a path of the object. `None` if no type declares it.
+fn rooted_path(path: &str, types: &MatchedTypes) -> Option<String> {
+    let is_declared = |path: &String| {
+        let mut all = types.all.iter();
+        all.all(|type_| !matches!(reach(type_, path), Reached::Undefined(..)))
+    };
+    [path.to_owned(), format!("spec/{path}")]
+        .into_iter()
+        .find(is_declared)
 }
 
 /// Returns a path of a label or annotation, such as `metadata/labels/a.b/c`, with the `/` in the key escaped. `None`

@@ -10,13 +10,12 @@ mod sequences;
 mod sql;
 mod words;
 
-pub(super) use self::javascript::type_of;
-
 use std::ops::Range;
 
 use super::advice;
 use super::rewrite::Proposal;
 use super::rewrite::presence::{is_literal, optional_text};
+use super::rewrite::type_tests::type_of;
 use super::suggestion;
 use super::tokens::{AND, TokenText};
 use crate::cel::source::{Location, SourceMap};
@@ -111,7 +110,7 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         .or_else(|| infix::function(&source))
         .or_else(|| patterns::glob(&source))
         .or_else(|| patterns::operator(&source))
-        .or_else(|| javascript::type_of(&source))
+        .or_else(|| type_of(&source))
         .or_else(|| not(&source))
         .or_else(|| optional_key(&source))
         .or_else(|| javascript::lambda(&source))

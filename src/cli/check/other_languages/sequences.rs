@@ -143,7 +143,7 @@ pub(super) fn comprehension(source: &TokenText<'_>) -> Option<Proposal> {
                 None => format!("size({list})"),
             },
             ("sum" | "min" | "max", _) => format!("{}.{name}()", items()?),
-            ("list" | "set" | "tuple" | "tolist" | "toset", _) => items()?,
+            ("list" | "tuple" | "tolist", _) => items()?,
             _ => return None,
         };
         Some((text, whole))

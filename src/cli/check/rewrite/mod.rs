@@ -16,6 +16,7 @@ mod results;
 mod selection;
 mod sizes;
 mod times;
+pub(super) mod type_tests;
 mod undeclared;
 
 use std::ops::Range;

@@ -4,9 +4,10 @@
 use std::ops::Range;
 
 use super::functions::call_of;
+use super::presence::optional_text;
 use super::{Context, Proposal, string_content};
 use crate::cel::syntax::token::Kind;
-use crate::cli::check::tokens::{RELATION, TokenText};
+use crate::cli::check::tokens::{MEMBER, RELATION, TokenText};
 
 /// The expression for a function of a module.
 #[derive(Clone, Copy)]
@@ -17,14 +18,17 @@ enum Form {
     Item,
     /// The sum of two lists or strings.
     Concatenation,
+    Equal,
     /// A comparison that ignores case.
     EqualFold,
+    /// The first argument, or the second if the first is absent.
+    Default,
     Type(&'static str),
     Hint(&'static str),
 }
 
 /// The functions of modules: the modules, the functions, and the expression of CEL.
-const FUNCTIONS: [(&[&str], &[&str], Form); 20] = [
+const FUNCTIONS: [(&[&str], &[&str], Form); 22] = [
     (
         &["strconv"],
         &["Atoi", "ParseInt", "ParseUint"],
@@ -61,6 +65,8 @@ const FUNCTIONS: [(&[&str], &[&str], Form); 20] = [
     (&["slices", "lo"], &["Contains"], Form::Item),
     (&["array"], &["concat"], Form::Concatenation),
     (&["strings"], &["EqualFold"], Form::EqualFold),
+    (&["reflect", "cmp"], &["DeepEqual", "Equal"], Form::Equal),
+    (&["ptr", "pointer"], &["Deref"], Form::Default),
     (&["Array"], &["isArray"], Form::Type("list")),
     (
         &["sets", "set"],
@@ -158,7 +164,7 @@ pub(super) fn module_function(
     let row =
         rows.find(|(modules, names, _)| modules.contains(&module) && names.contains(&function));
     if let Some((_, _, form)) = row {
-        return of_form(source, *form, &args, &whole);
+        return replacement(source, *form, &args, &whole);
     }
     matches!(module, "Object" | "strings" | "fmt" | "_" | "str").then_some(())?;
     if let ("strings", "Contains" | "contains", [text, part]) = (module, function, &*args) {
@@ -172,7 +178,7 @@ pub(super) fn module_function(
     call_of(context, source, function, (&args, &whole))
 }
 
-fn of_form(
+fn replacement(
     source: &TokenText<'_>,
     form: Form,
     args: &[Range<usize>],
@@ -180,7 +186,9 @@ fn of_form(
 ) -> Option<Proposal> {
     let (text, precedence) = match (form, args) {
         (Form::Hint(hint), _) => return Some(Proposal::hint(hint)),
-        (Form::Function(name), [first, ..]) => (format!("{name}({})", source.source(first)?), 7),
+        (Form::Function(name), [first, ..]) => {
+            (format!("{name}({})", source.source(first)?), MEMBER)
+        }
         (Form::Type(name), [first]) => (
             format!("type({}) == {name}", source.source(first)?),
             RELATION,
@@ -194,7 +202,23 @@ fn of_form(
         }
         (Form::Concatenation, [first, second]) => (
             format!("{} + {}", source.source(first)?, source.source(second)?),
-            4,
+            RELATION + 1,
+        ),
+        (Form::Equal, [first, second]) => (
+            format!(
+                "{} == {}",
+                source.operand_text(first, RELATION)?,
+                source.operand_text(second, RELATION)?
+            ),
+            RELATION,
+        ),
+        (Form::Default, [value, default]) => (
+            format!(
+                "{}.orValue({})",
+                optional_text(source.source(value)?)?,
+                source.source(default)?
+            ),
+            MEMBER,
         ),
         (Form::EqualFold, [first, second]) => {
             let lower = |tokens: &Range<usize>| {

@@ -7,7 +7,7 @@ use crate::cli::check::tokens::{MEMBER, RELATION, TokenText, UNARY};
 
 /// Returns the test of the presence of `chain`, and the precedence of the test: `has(a.b)` for `a.b`, and `'k' in a` for
 /// `a['k']`. Returns the test of its absence if `is_present` is false. `None` for other operands.
-pub(in crate::cli::check) fn presence_test(
+pub(crate) fn presence_test(
     source: &TokenText<'_>,
     chain: &Range<usize>,
     is_present: bool,
@@ -46,7 +46,7 @@ pub(in crate::cli::check) fn presence_test(
 
 /// Returns `a.?b.?c` for the source of `a.b?.c`: `?.` of other languages tests the value before it, and `.?` tests the
 /// field after it. Without `?.`, only the last selection becomes optional, or the last selection and its key.
-pub(in crate::cli::check) fn optional_text(chain: &str) -> Option<String> {
+pub(crate) fn optional_text(chain: &str) -> Option<String> {
     let is_name = |text: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
@@ -72,7 +72,7 @@ pub(in crate::cli::check) fn optional_text(chain: &str) -> Option<String> {
 }
 
 /// Returns true for a literal that may replace an absent value.
-pub(in crate::cli::check) fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
+pub(crate) fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
     let kind = source.kind(tokens.start).filter(|_| tokens.len() == 1);
     matches!(
         kind,
@@ -86,10 +86,7 @@ pub(in crate::cli::check) fn is_literal(source: &TokenText<'_>, tokens: &Range<u
 
 /// Returns the operator of a comparison with null that begins at `n`, such as `!== undefined`, and the end of the
 /// comparison. The first value is true for `==`.
-pub(in crate::cli::check) fn null_comparison(
-    source: &TokenText<'_>,
-    n: usize,
-) -> Option<(bool, usize)> {
+pub(crate) fn null_comparison(source: &TokenText<'_>, n: usize) -> Option<(bool, usize)> {
     let is_equal = match source.kind(n)? {
         Kind::Equals => true,
         Kind::NotEquals => false,

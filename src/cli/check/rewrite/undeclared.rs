@@ -5,9 +5,9 @@ use super::functions::{any_index, global_call, keys, values, without_variable};
 use super::modules::{module_function, searched};
 use super::predicates::predicate;
 use super::selection::{dashed_variable, label_key};
+use super::type_tests::type_of;
 use super::{Context, MemberCall, Proposal};
 use crate::cel::syntax::token::Kind;
-use crate::cli::check::other_languages::type_of;
 use crate::cli::check::suggestion;
 use crate::cli::check::tokens::{RELATION, TokenText, UNARY};
 use crate::policy::expressions::Role;
@@ -36,8 +36,15 @@ pub(super) fn undeclared(
     {
         return Some(proposal);
     }
-    if name == "_" && source.kind(n.checked_sub(1)?)? == Kind::OpenBracket {
+    // The index of any item in Rego is `_` or a new variable.
+    let before = n.checked_sub(1).and_then(|n| source.kind(n));
+    let is_index =
+        before == Some(Kind::OpenBracket) && source.kind(n + 1) == Some(Kind::CloseBracket);
+    if is_index && name.len() == 1 {
         return any_index(source, n - 1);
+    }
+    if matches!(name, "CURRENT_TIMESTAMP" | "CURRENT_DATE" | "now") {
+        return Some(Proposal::hint("expressions cannot read the current time"));
     }
     let bytes = source.bytes(&(n..n + 1))?;
     let is_brace = source.kind(n + 1) == Some(Kind::OpenBrace);

@@ -37,6 +37,10 @@ fn rego_and_gatekeeper_variables_are_corrected() {
                 "write `list.filter(x, ...)` or `list.map(x, ...)` for a comprehension",
             ),
             (
+                "object.spec.template.spec.containers[i].name == 'a'",
+                "an index denotes one item: write `object.spec.template.spec.containers.exists(x, x.name == 'a')` if one item is enough, as in Rego, or `object.spec.template.spec.containers.all(x, x.name == 'a')` if each item must match",
+            ),
+            (
                 "c := object.spec.template.spec.containers",
                 "declare a variable in `spec.variables`, and read it as `variables.name`",
             ),
@@ -145,6 +149,11 @@ fn python_comprehensions_and_tests_are_corrected() {
             (
                 "any(k == 'a' for k, v in object.metadata.labels.items())",
                 "object.metadata.labels.exists(k, v, k == 'a')",
+            ),
+            // The items of a set are distinct, those of a list may not be.
+            (
+                "set(c.name for c in object.spec.template.spec.containers) == variables.names",
+                "set(object.spec.template.spec.containers.map(c, c.name)) == variables.names",
             ),
             (
                 "isinstance(object.metadata.name, str)",
@@ -375,6 +384,14 @@ fn functions_of_go_modules_are_corrected() {
                 r#"object.metadata.name == "a""#,
             ),
             ("*object.spec.replicas > 3", "object.spec.replicas > 3"),
+            (
+                "reflect.DeepEqual(object.spec, object.metadata)",
+                "object.spec == object.metadata",
+            ),
+            (
+                "ptr.Deref(object.spec.paused, false)",
+                "object.spec.?paused.orValue(false)",
+            ),
             (
                 "for _, c := range x { c }",
                 "write `list.all(x, ...)` to test each item, or `list.exists(x, ...)`",
