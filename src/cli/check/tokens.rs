@@ -156,6 +156,19 @@ impl<'a> TokenText<'a> {
         self.text.get(start..self.bytes(&(n..n + 1))?.start)
     }
 
+    /// Returns true if the byte is in a string or a comment.
+    pub(super) fn is_quoted(&self, byte: usize) -> bool {
+        let is_in_string = |at: usize| {
+            self.at(at)
+                .is_some_and(|n| self.kind(n) == Some(Kind::String))
+        };
+        let before = self.text.get(..byte).unwrap_or_default();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let rest = before.get(line..).unwrap_or_default();
+        let mut comments = rest.match_indices("//");
+        is_in_string(byte) || comments.any(|(at, _)| !is_in_string(line + at))
+    }
+
     fn ends_operand(&self, n: usize) -> bool {
         let Some(kind) = self.kind(n) else {
             return false;

@@ -88,10 +88,7 @@ pub(super) fn template(source: &TokenText<'_>) -> Option<Proposal> {
     let text = source.text;
     let (start, _) = text.match_indices('`').find(|(start, _)| {
         let before = text.get(..*start).unwrap_or_default();
-        let is_in_string = source
-            .at(*start)
-            .is_some_and(|n| source.kind(n) == Some(Kind::String));
-        !before.ends_with('.') && !is_in_string
+        !before.ends_with('.') && !source.is_quoted(*start)
     })?;
     let rest = text.get(start + 1..)?;
     let end = rest.find('`')?;

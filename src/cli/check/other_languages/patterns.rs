@@ -22,14 +22,11 @@ impl RegexLiteral {
     fn find(source: &TokenText<'_>) -> Option<Self> {
         let text = source.text;
         text.match_indices('/').find_map(|(start, _)| {
-            let is_in_string = source
-                .at(start)
-                .is_some_and(|n| source.kind(n) == Some(Kind::String));
             let before = text.get(..start)?.trim_end().chars().next_back();
             let begins = before.is_none_or(|c| "(!,=&|?:".contains(c));
             let rest = text.get(start + 1..)?;
             let is_comment = rest.starts_with('/') || rest.starts_with('*');
-            (begins && !is_in_string && !is_comment).then_some(())?;
+            (begins && !source.is_quoted(start) && !is_comment).then_some(())?;
             let end = end_of_regex(rest)?;
             let content = rest.get(..end)?;
             let after = rest.get(end + 1..)?;
@@ -117,31 +114,27 @@ pub(super) fn regex_literal(source: &TokenText<'_>) -> Option<Proposal> {
     Some(proposal.with_reason("a regular expression is a string"))
 }
 
-/// The operators of other languages that search a pattern, each with its negation.
-const OPERATORS: [(&str, bool); 5] = [
-    ("=~", false),
-    ("!~*", true),
-    ("!~", true),
-    ("~*", false),
-    ("~", false),
-];
+/// The operators of other languages that search a pattern. Those that begin with `!` negate the search, and those that end
+/// with `*` ignore case.
+const OPERATORS: [&str; 5] = ["=~", "!~*", "!~", "~*", "~"];
 
 /// Replaces `a =~ 'b'` and `[[ a =~ ^b ]]` by `a.matches('b')`.
 pub(super) fn operator(source: &TokenText<'_>) -> Option<Proposal> {
     // `~` is not a token, so it is searched in the text after each token.
-    let (n, is_negated, rest) = (1..source.len()).find_map(|n| {
+    let (n, operator, rest) = (1..source.len()).find_map(|n| {
         let start = source.bytes(&(n - 1..n))?;
         let negates = source.kind(n - 1) == Some(Kind::Exclamation);
         let from = if negates { start.start } else { start.end };
         let text = source.text.get(from..)?;
         let trimmed = text.trim_start();
-        let (operator, is_negated) = OPERATORS.iter().find(|(it, _)| trimmed.starts_with(it))?;
+        let operator = OPERATORS.iter().find(|it| trimmed.starts_with(**it))?;
         let left = if negates { n - 1 } else { n };
         let after = from + (text.len() - trimmed.len()) + operator.len();
-        (left > 0).then_some((left, *is_negated, after))
+        (left > 0).then_some((left, *operator, after))
     })?;
+    let flags = if operator.ends_with('*') { "(?i)" } else { "" };
     let left = source.receiver(n)?;
-    let sign = if is_negated { "!" } else { "" };
+    let sign = if operator.starts_with('!') { "!" } else { "" };
     let receiver = source.source(&left)?;
     let raw = source.text.get(rest..)?;
     let blank = raw.len() - raw.trim_start().len();
@@ -151,7 +144,9 @@ pub(super) fn operator(source: &TokenText<'_>) -> Option<Proposal> {
     if let Some(literal) = literal {
         let end = source.right(literal, RELATION)?.end;
         let pattern = source.source(&(literal..end))?;
-        let text = format!("{sign}{receiver}.matches({pattern})");
+        let quote = pattern.find(['\'', '"'])? + 1;
+        let (before, pattern) = pattern.split_at_checked(quote)?;
+        let text = format!("{sign}{receiver}.matches({before}{flags}{pattern})");
         let bytes = source.bytes(&(left.start..end))?;
         return Some(if end == literal + 1 {
             Proposal::edit(bytes, text)

@@ -74,6 +74,10 @@ fn javascript_tests_are_corrected() {
                 "write `type(object.spec.replicas) == int`",
             ),
             (
+                "object.metadata.name == 'a' and // see (/docs/x) or `a`\n      true",
+                "object.metadata.name == 'a' && // see (/docs/x) or `a`\n      true",
+            ),
+            (
                 "/^a/.test(object.metadata.name)",
                 "object.metadata.name.matches('^a')",
             ),
@@ -260,6 +264,10 @@ fn sql_and_shell_operators_are_corrected() {
             (
                 "object.metadata.name ~ '^a'",
                 "object.metadata.name.matches('^a')",
+            ),
+            (
+                "object.metadata.name !~* '^a'",
+                "!object.metadata.name.matches('(?i)^a')",
             ),
             (
                 "object.metadata.name ILIKE 'A%'",
