@@ -236,11 +236,9 @@ fn items_that_a_list_has_already_are_removed() {
         "\n  - Deny\n  - Warn # no\n  - Audit",
         "\n  - Deny\n  - Audit",
     );
-    let flow = (" [\"Deny\", \"Warn\"] # both", " [\"Deny\"] # both");
     for (before, after) in [
         (" [Audit, Audits]", " [Audit]"),
         (" [Warn, Deny]", " [Deny]"),
-        flow,
         block,
     ] {
         check("items", &binding(before), &binding(after));
