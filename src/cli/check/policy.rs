@@ -523,18 +523,15 @@ fn resources(
             if is_only {
                 finding.fix = edit;
             } else {
-                let edit = edit.or_else(|| {
-                    let edit = scope_edit(policy, rule, unserved)?;
-                    let is_served = |name: &str| {
-                        let mut resources = known.mapper.resources.iter();
-                        resources.any(|it| it.gvr.resource == name)
-                    };
-                    if rule_scope::is_only_mistake(&is_served, matches, (rule, unserved)) {
-                        finding.fix = Some(edit);
-                        return None;
-                    }
-                    Some(edit)
-                });
+                let is_served = |name: &str| {
+                    let mut resources = known.mapper.resources.iter();
+                    resources.any(|it| it.gvr.resource == name)
+                };
+                let scope = || scope_edit(policy, rule, unserved);
+                if rule_scope::is_only_mistake(&is_served, matches, (rule, unserved)) {
+                    finding.fix = scope();
+                }
+                let edit = edit.or_else(|| scope().filter(|_| finding.fix.is_none()));
                 let item = names.get(&(field_ref, unserved.name.as_str()));
                 let edit = edit.or_else(|| subresource_edit(policy, item?, unserved));
                 finding.assumption = edit.filter(|_| never_runs || is_only).map(Assumption::new);
@@ -546,8 +543,20 @@ fn resources(
     }
     exclusions(policy, known, findings);
     exempt_resources(policy, analysis, findings);
+    if never_runs {
+        no_served_resource(policy, analysis, findings);
+    }
+}
+
+/// Adds a finding about rules that match no served resource, unless their resources have findings.
+fn no_served_resource(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    findings: &mut Vec<Finding>,
+) {
+    let matches = &analysis.matches;
     let has_rules = known::rule(&policy.value, 0).is_some();
-    if never_runs && has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
+    if has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
         let field_ref = "spec.matchConstraints.resourceRules";
         let place = policy.place_of_field(field_ref);
         let message = "no rule matches a served resource";

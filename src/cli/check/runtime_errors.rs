@@ -127,40 +127,47 @@ pub(super) fn check(
     }
     mutations(policy, analysis, (&context, &kinds), findings);
     for binding in with {
-        let Some(mismatch) =
-            runtime_errors::scope_mismatch(analysis.compiled(), &binding.value, &context)
-        else {
-            continue;
-        };
-        let node = binding.document.node.nearest("spec.paramRef");
-        let namespace = node.get("namespace").filter(|it| !it.is_null());
-        let field_ref = match namespace {
-            Some(_) => "spec.paramRef.namespace",
-            None => "spec.paramRef",
-        };
-        let place = binding.place_of_field(field_ref);
-        let severity = severity(mismatch.consequence);
-        let rule = Rule::ParamScope;
-        let mut finding = object_finding(binding, severity, rule, &mismatch.message, place);
-        finding.field_ref = Some(field_ref.to_owned());
-        finding.kinds = vec![message::kind(&mismatch.gvk)];
-        let effect = match mismatch.consequence {
-            Consequence::Denied => "with failurePolicy Fail, such a request is denied",
-            _ => "with failurePolicy Ignore, such a request is allowed unchecked",
-        };
-        finding.help = Some(match namespace {
-            Some(namespace) => {
-                finding.location.length = binding.length_of(namespace);
-                format!("remove `namespace`; {effect}")
-            }
-            None => effect.to_owned(),
-        });
-        finding.witness = Some(Box::new(mismatch.witness));
-        findings.push(finding);
+        findings.extend(param_scope(analysis, binding, &context));
     }
     partial(policy, analysis, &context, findings);
     findings.extend(uncovered(policy, not_covered));
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
+}
+
+/// Returns the finding about a namespace in the `paramRef` of a binding, or about its absence, that does not fit the scope of
+/// the params.
+fn param_scope(
+    analysis: &PolicyAnalysis,
+    binding: &Object<ValidatingAdmissionPolicyBinding>,
+    context: &Context<'_>,
+) -> Option<Finding> {
+    let compiled = analysis.compiled();
+    let mismatch = runtime_errors::scope_mismatch(compiled, &binding.value, context)?;
+    let node = binding.document.node.nearest("spec.paramRef");
+    let namespace = node.get("namespace").filter(|it| !it.is_null());
+    let field_ref = match namespace {
+        Some(_) => "spec.paramRef.namespace",
+        None => "spec.paramRef",
+    };
+    let place = binding.place_of_field(field_ref);
+    let severity = severity(mismatch.consequence);
+    let rule = Rule::ParamScope;
+    let mut finding = object_finding(binding, severity, rule, &mismatch.message, place);
+    finding.field_ref = Some(field_ref.to_owned());
+    finding.kinds = vec![message::kind(&mismatch.gvk)];
+    let effect = match mismatch.consequence {
+        Consequence::Denied => "with failurePolicy Fail, such a request is denied",
+        _ => "with failurePolicy Ignore, such a request is allowed unchecked",
+    };
+    finding.help = Some(match namespace {
+        Some(namespace) => {
+            finding.location.length = binding.length_of(namespace);
+            format!("remove `namespace`; {effect}")
+        }
+        None => effect.to_owned(),
+    });
+    finding.witness = Some(Box::new(mismatch.witness));
+    Some(finding)
 }
 
 /// Returns a hint for an expression whose value decides nothing alone, such as that of a variable: the value of an absent

@@ -429,7 +429,9 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "isNull" | "isNil" | "isNone" => "write `a == null`, or `!has(a.b)` for an absent field",
         "isNotNull" | "notNull" | "isNotNil" => "write `a != null`, or `has(a.b)` for a field",
         "get" => "write `a[?'key'].orValue('')`, with the value of an absent key",
-        "equalsIgnoreCase" => "write `a.lowerAscii() == b.lowerAscii()`",
+        "equalsIgnoreCase" | "equals_ignore_case" | "casefold" => {
+            "write `a.lowerAscii() == b.lowerAscii()`"
+        }
         "between" => "write `a <= x && x <= b`",
         "reduce" | "fold" | "aggregate" => "write `list.map(x, x.a).sum()` for a sum",
         "forEach" | "foreach" => "write `list.all(x, ...)` to test each item",
@@ -447,7 +449,6 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "LEFT" | "left" => "write `a.substring(0, n)`",
         "range" => "write `a <= x && x < b`",
         "setintersection" | "intersection" => "write `a.exists(x, x in b)`",
-        "equals_ignore_case" | "casefold" => "write `a.lowerAscii() == b.lowerAscii()`",
         "now" => "expressions cannot read the current time",
         "base64Decode" | "base64decode" | "b64decode" | "atob" | "base64Encode"
         | "base64encode" | "b64encode" | "btoa" => "expressions cannot encode or decode base64",

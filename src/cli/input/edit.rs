@@ -416,14 +416,14 @@ impl Document {
             .trim()
             == "-";
         if is_block {
-            return self.removal(source, whole_lines(source.text(), &bytes)?);
+            return Self::removal(source, whole_lines(source.text(), &bytes)?);
         }
         let neighbor = |n: usize| Some(self.bytes(&items.get(n)?.span));
         let bytes = match n.checked_sub(1) {
             Some(before) => neighbor(before)?.end..bytes.end,
             None => bytes.start..neighbor(1)?.start,
         };
-        self.removal(source, bytes)
+        Self::removal(source, bytes)
     }
 
     /// Returns an edit that removes the lines of the key at the bytes `key` and of its value.
@@ -438,10 +438,10 @@ impl Document {
         let before = source.text().get(..bytes.start)?;
         let is_first = before.rsplit('\n').next()?.trim().is_empty();
         let lines = whole_lines(source.text(), &bytes).filter(|_| is_first)?;
-        self.removal(source, lines)
+        Self::removal(source, lines)
     }
 
-    fn removal(&self, source: &Arc<SourceText>, bytes: Range<usize>) -> Option<Edit> {
+    fn removal(source: &Arc<SourceText>, bytes: Range<usize>) -> Option<Edit> {
         let edit = Edit {
             source: Arc::clone(source),
             bytes,

@@ -107,18 +107,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             continue;
         }
         let Some(inner) = path.strip_prefix('/') else {
-            let slashes = if path.contains('/') {
-                path.to_owned()
-            } else {
-                path.replace('.', "/")
-            };
-            let fix = match rooted_path(&slashes, types) {
-                Some(rooted) => format!("write `/{rooted}`"),
-                None => {
-                    "begin the path with `/` and a field of the object, as in `/metadata/labels`"
-                        .to_owned()
-                }
-            };
+            let fix = rooted_path_help(path, types);
             add(
                 node,
                 format!("the path `{path}` does not start with `/`"),
@@ -178,15 +167,24 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     mistakes
 }
 
-/// Returns `path`, or `path` below `spec`, if it is a path of the object. `None` if no type declares it.
-fn rooted_path(path: &str, types: &MatchedTypes) -> Option<String> {
+/// Returns a hint about a path without the first `/`. Suggests the path, or the path below `spec`, if all types declare it.
+fn rooted_path_help(path: &str, types: &MatchedTypes) -> String {
+    let slashes = if path.contains('/') {
+        path.to_owned()
+    } else {
+        path.replace('.', "/")
+    };
     let is_declared = |path: &String| {
         let mut all = types.all.iter();
         all.all(|type_| !matches!(reach(type_, path), Reached::Undefined(..)))
     };
-    [path.to_owned(), format!("spec/{path}")]
-        .into_iter()
-        .find(is_declared)
+    let below_spec = format!("spec/{slashes}");
+    match [slashes, below_spec].into_iter().find(is_declared) {
+        Some(rooted) => format!("write `/{rooted}`"),
+        None => {
+            "begin the path with `/` and a field of the object, as in `/metadata/labels`".to_owned()
+        }
+    }
 }
 
 /// Returns a path of a label or annotation, such as `metadata/labels/a.b/c`, with the `/` in the key escaped. `None`

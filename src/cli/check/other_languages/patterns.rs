@@ -155,7 +155,7 @@ pub(super) fn operator(source: &TokenText<'_>) -> Option<Proposal> {
         });
     }
     // The pattern of a shell has no quotes.
-    let word = raw.trim_start().split_whitespace().next()?;
+    let word = raw.split_whitespace().next()?;
     let word = word.split("]]").next()?;
     let end = rest + blank + word.len();
     let is_name = word
@@ -193,7 +193,7 @@ pub(super) fn glob(source: &TokenText<'_>) -> Option<Proposal> {
     let after = source.bytes(&(n..n + 1))?.end;
     let raw = source.text.get(after..)?;
     let blank = raw.len() - raw.trim_start().len();
-    let word = raw.trim_start().split_whitespace().next()?;
+    let word = raw.split_whitespace().next()?;
     let word = word.split("]]").next()?;
     let prefix = word.strip_suffix('*')?.trim_matches(['\'', '"']);
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);

@@ -1,5 +1,6 @@
 //! Proposes CEL for operators of SQL.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
 use crate::cel::syntax::token::Kind;
@@ -118,7 +119,7 @@ pub(super) fn case(source: &TokenText<'_>) -> Option<Proposal> {
             Some(compared) => format!("{compared} == {condition}"),
             None => condition.to_owned(),
         };
-        text.push_str(&format!("{condition} ? {value} : "));
+        let _ = write!(text, "{condition} ? {value} : ");
         if is_word(end, "when") {
             when = end;
             continue;

@@ -96,7 +96,7 @@ const GETTERS: [(&str, &str); 4] = [
 
 /// A call of a function, whose receiver is the first operand.
 struct Operands<'a> {
-    operands: Vec<Range<usize>>,
+    all: Vec<Range<usize>>,
     whole: Range<usize>,
     member: Option<&'a Range<usize>>,
 }
@@ -116,12 +116,12 @@ pub(super) fn predicate(
         None => n.checked_sub(1)?..source.close(n)? + 1,
     };
     let call = Operands {
-        operands,
+        all: operands,
         whole,
         member: member.map(|it| &it.receiver),
     };
     let name = normalized(name);
-    let (text, precedence) = match call.operands.as_slice() {
+    let (text, precedence) = match call.all.as_slice() {
         [operand] => {
             if let Some(getter) = getter(source, &call, &name) {
                 return replaced(source, &call, getter);
