@@ -226,6 +226,25 @@ fn fix_quotes_expression_that_yaml_reads_as_a_tag() {
     check("tag", &tagged, &quoted);
 }
 
+/// A misspelled item is removed if the list has the correct item too.
+#[test]
+fn items_that_a_list_has_already_are_removed() {
+    const BINDING: &str = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+        metadata: {name: a}\nspec:\n  policyName: p\n  validationActions:";
+    let binding = |actions: &str| format!("{}{BINDING}{actions}\n", policy(RULE, SOUND));
+    let block = (
+        "\n  - Deny\n  - Warn # no\n  - Audit",
+        "\n  - Deny\n  - Audit",
+    );
+    for (before, after) in [
+        (" [Audit, Audits]", " [Audit]"),
+        (" [Warn, Deny]", " [Deny]"),
+        block,
+    ] {
+        check("items", &binding(before), &binding(after));
+    }
+}
+
 /// The negation of a name is not a misspelling. Neither is the name for another stage, such as `dev` for `prod`.
 #[test]
 fn opposite_and_unrelated_names_are_not_fixed() {
@@ -248,7 +267,6 @@ fn opposite_and_unrelated_names_are_not_fixed() {
             "  validations",
             "    includeResourceRules: []\n  validations",
         ),
-        sound.clone() + &binding("a", "p", "Audit, Audits"),
     ]
     .iter()
     .enumerate()

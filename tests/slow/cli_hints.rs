@@ -356,3 +356,101 @@ fn namespace_outside_the_input_is_reported() {
         );
     }
 }
+
+/// Returns a policy for Pods and Deployments, with a binding. The spec of the policy has `fields`.
+fn bound_policy(name: &str, fields: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: {name}}}\nspec:\n  \
+         matchConstraints:\n    resourceRules:\n    - {{apiGroups: ['', apps], apiVersions: [v1], operations: [CREATE], \
+         resources: [pods, deployments]}}\n{fields}\n---\napiVersion: admissionregistration.k8s.io/v1\n\
+         kind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\nspec: {{policyName: secret-guard, \
+         validationActions: [Deny]}}\n"
+    )
+}
+
+#[test]
+fn hints_do_not_repeat_mistakes() {
+    const ANY: &str = "  validations: [{expression: object.metadata.name != 'a'}]";
+    let validation =
+        |expression: &str| format!("  validations:\n  - expression: |-\n      {expression}");
+    // The policy, a part of the output, and a text that the output must not have.
+    let table = [
+        (
+            bound_policy("secret_guard", ANY),
+            "did you mean `secret-guard`? the API server rejects",
+            "unknown-policy",
+        ),
+        (
+            bound_policy(
+                "secret-guard",
+                &validation("object.metadata.labels['version'] > '9' && true"),
+            ),
+            "compare quantities",
+            "&& object.metadata.labels['version'] > '9'",
+        ),
+        (
+            bound_policy(
+                "secret-guard",
+                &validation("object.kind != 'DEPLOYMENT' ? object.spec.hostPID == true : true"),
+            ),
+            "the rules match Deployment too: the test of the kind misspells it as `DEPLOYMENT`",
+            "test `object.kind` first",
+        ),
+        (
+            bound_policy(
+                "secret-guard",
+                &validation("object.kind != 'Deployment' && object.spec.replicas > 1"),
+            ),
+            "the rules match Pod too: test `object.kind` first",
+            "misspells",
+        ),
+    ];
+    for (n, (text, hint, wrong)) in table.iter().enumerate() {
+        let folder = directory(&format!("hints_mistakes_{n}"), &[("policy.yaml", text)]);
+        let ran = vap(&["check", folder.to_str().unwrap()], "");
+        let words = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(hint), "no {hint:?} in: {words}");
+        assert!(!words.contains(wrong), "{wrong:?} in: {words}");
+    }
+}
+
+#[test]
+fn names_of_other_engines_have_hints() {
+    let table = [
+        (
+            "    excludeResourceRules:\n    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods], names: [x]}",
+            "did you mean `resourceNames`?",
+        ),
+        ("  failurePolicy: Enforce", "did you mean `Fail`?"),
+        (
+            "  validationFailureAction: Enforce",
+            "write `validationActions: [Deny]` or `[Audit]` in the binding",
+        ),
+        ("  background: false", "remove it: policies check requests"),
+        (
+            "  validations:\n  - pattern: object.metadata.name != 'b'",
+            "did you mean `expression`?",
+        ),
+        (
+            "  validations:\n  - expression: object.metadata.name.substring(0, 3) == 'abc'",
+            "test the length of the string first, as in `size(a) >= 3 && ...`",
+        ),
+        (
+            "  validations:\n  - expression: object.spec.tolerations.map(t, t.key + 'a').size() > 1",
+            "write `t.?key.orValue(...)` with the value of an absent field",
+        ),
+        (
+            "  validations:\n  - expression: \"!object.metadata.name.contains(':latest') || object.metadata.name.contains(':')\"",
+            "did you mean `&&`?",
+        ),
+        (
+            "  validations:\n  - expression: timestamp('2026-01-31') < timestamp('2026-02-01T00:00:00Z')",
+            "a timestamp has a time and a zone: write `'2026-01-31T00:00:00Z'`",
+        ),
+    ];
+    for (n, (fields, hint)) in table.iter().enumerate() {
+        let text = bound_policy("secret-guard", fields).replace("[pods, deployments]", "[pods]");
+        let folder = directory(&format!("hints_names_{n}"), &[("policy.yaml", &text)]);
+        check_output(&["check", folder.to_str().unwrap()], &[hint]);
+    }
+}

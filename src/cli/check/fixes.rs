@@ -7,8 +7,10 @@ use goyaml::Node;
 use super::finding::{Assumption, Finding, joined_help};
 use super::known::{self, Known};
 use super::policy::PolicyAnalysis;
+use super::rewrite::string_content;
 use super::runtime_errors;
 use super::suggestion::nearest_only;
+use super::tokens::TokenText;
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -52,6 +54,47 @@ pub(super) fn replace_name<T>(
     object.edit_text(field_ref, end - n..end, meant)
 }
 
+/// Returns the edit of the string literal at `location` that `help` suggests, such as a value of an enumeration or a path.
+/// The API server rejects the mutated object, or the patch, so the edit cannot weaken the policy.
+pub(super) fn literal_edit(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    (field_ref, location): (&str, Location),
+    (message, help): (&str, &str),
+) -> Option<Edit> {
+    let meant = ["did you mean `", "write `"]
+        .iter()
+        .find_map(|start| help.strip_prefix(start))?;
+    let meant = meant
+        .strip_suffix("`?")
+        .or_else(|| meant.strip_suffix('`'))?;
+    let text = &*analysis.expression(field_ref)?.text;
+    let source = TokenText::new(text);
+    let n = source.at(SourceMap::new(text).byte(location)?)?;
+    let content = string_content(&source, &(n..n + 1))?;
+    // A field of a path.
+    let field = message.strip_prefix("undefined field `");
+    let field = field.and_then(|it| it.split('`').next());
+    let path;
+    let meant = match field.filter(|_| !meant.starts_with('/')) {
+        Some(field) => {
+            let mut steps: Vec<&str> = content.split('/').collect();
+            let mut undefined = steps.iter_mut().filter(|step| **step == field);
+            let only = undefined.next()?;
+            *only = meant;
+            undefined.next().is_none().then_some(())?;
+            path = steps.join("/");
+            &path
+        }
+        None => meant,
+    };
+    let bytes = source.bytes(&(n..n + 1))?;
+    let offset = |byte: usize| Some(text.get(..byte)?.chars().count());
+    let part = offset(bytes.start + 1)?..offset(bytes.end - 1)?;
+    let is_plain = !meant.contains(['`', '\'', '"', '\\']);
+    is_plain.then(|| policy.edit_text(field_ref, part, meant))?
+}
+
 /// Computes the fixes of a policy's lints.
 pub(super) struct Fixes<'a> {
     policy: &'a Object<RequestPolicy>,
@@ -87,7 +130,12 @@ impl<'a> Fixes<'a> {
                 group(self.policy, field_ref).or_else(|| self.intended_group(field_ref))
             }
             // A comparison in a mutation has no fix, because the effect of its result on the mutated object is unknown.
-            Rule::ImpossibleValue if self.is_of_mutation(field_ref) => None,
+            Rule::ImpossibleValue if self.is_of_mutation(field_ref) => {
+                let is_of_object = lint.message.ends_with("rejects the mutated object");
+                let help = lint.fix.as_deref().filter(|_| is_of_object)?;
+                let place = (field_ref, lint.location?);
+                literal_edit(self.policy, self.analysis, place, (&lint.message, help))
+            }
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, lint)?;
                 let reasons = DenialReasons::FalseOrError;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::known::Known;
 use super::policy::PolicyAnalysis;
+use super::tokens::TokenText;
 use crate::cel::ast::Expr;
 use crate::cel::source::{Location, SourceMap};
 use crate::policy::expressions::PolicyExpression;
@@ -43,6 +44,10 @@ pub(super) fn hint(
     }
     let names = kinds.iter().filter_map(|kind| kind.split(' ').next_back());
     let names: Vec<&str> = names.collect();
+    let remedy = match misspelled_kind(policy, expression, &names) {
+        Some(name) => format!("the test of the kind misspells it as `{name}`"),
+        None => "test `object.kind` first".to_owned(),
+    };
     Some(if names.len() <= MAX_KINDS {
         let names = match names.split_last() {
             Some((last, before)) if !before.is_empty() => {
@@ -50,11 +55,37 @@ pub(super) fn hint(
             }
             _ => names.concat(),
         };
-        format!("the rules match {names} too: test `object.kind` first;")
+        format!("the rules match {names} too: {remedy};")
     } else {
         let n = names.len();
-        format!("the rules match {n} kinds without the field: test `object.kind` first;")
+        format!("the rules match {n} kinds without the field: {remedy};")
     })
+}
+
+/// Returns the string that the expression, or a variable that it reads, compares with the kind and that differs from one of
+/// `kinds` only in case.
+fn misspelled_kind(
+    policy: &RequestPolicy,
+    expression: &PolicyExpression,
+    kinds: &[&str],
+) -> Option<String> {
+    let variables = policy.variables.iter();
+    let read = variables.filter(|it| expression.text.contains(&format!("variables.{}", it.name)));
+    let mut texts = std::iter::once(&*expression.text).chain(read.map(|it| it.expression.as_str()));
+    let in_text = |text: &str| {
+        let source = TokenText::new(text);
+        (2..source.len()).find_map(|n| {
+            let is_compared = source.word(n - 2) == Some("kind")
+                && source
+                    .kind(n - 1)
+                    .is_some_and(|kind| kind.relation().is_some());
+            let literal = source.word(n).filter(|_| is_compared)?;
+            let name = literal.trim_matches(['\'', '"']);
+            let is_misspelled = |kind: &&str| kind.eq_ignore_ascii_case(name) && **kind != *name;
+            kinds.iter().any(is_misspelled).then(|| name.to_owned())
+        })
+    };
+    texts.find_map(in_text)
 }
 
 /// Returns a hint about a field that only other versions of a kind have. `kinds` lack the field, and `having` have it.

@@ -45,6 +45,7 @@ pub mod policy;
 pub mod render;
 pub mod report;
 mod rewrite;
+mod rule_scope;
 mod runtime_errors;
 pub mod settings;
 pub mod shape;

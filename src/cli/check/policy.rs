@@ -12,7 +12,8 @@ use super::known::{self, Known};
 use super::suggestion::nearest;
 use super::time_limit::within_time_limit;
 use super::{
-    api_version, costs, expressions, lint, lockout, manifests, names, param_kind, runtime_errors,
+    api_version, costs, expressions, lint, lockout, manifests, names, param_kind, rule_scope,
+    runtime_errors,
 };
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{MutatingPolicy, Object, Place, SourceText, decode};
@@ -215,6 +216,7 @@ fn check_whole(
         apply_actions(policy, bindings, &mut findings);
     }
     lint::check_bindings(policy, bindings, known, &analysis, &mut findings);
+    runtime_errors::omit_wrong_operands(policy, &analysis, &mut findings);
     coverage(policy, known, &analysis, &mut findings);
     costs::notes(policy, &analysis.compiled, &analysis.costs, &mut findings);
     PolicyCheck {
@@ -521,9 +523,17 @@ fn resources(
             if is_only {
                 finding.fix = edit;
             } else {
+                let is_served = |name: &str| {
+                    let mut resources = known.mapper.resources.iter();
+                    resources.any(|it| it.gvr.resource == name)
+                };
+                let scope = || scope_edit(policy, rule, unserved);
+                if rule_scope::is_only_mistake(&is_served, matches, (rule, unserved)) {
+                    finding.fix = scope();
+                }
                 let edit = edit.filter(|_| never_runs);
-                let is_of_scope = || is_scope_wrong(policy, matches, unserved);
-                let of_scope = || scope_edit(policy, rule, unserved).filter(|_| is_of_scope());
+                let is_assumed = finding.fix.is_none() && is_scope_wrong(policy, matches, unserved);
+                let of_scope = || scope().filter(|_| is_assumed);
                 let item = names.get(&(field_ref, unserved.name.as_str()));
                 let edit = edit.or_else(of_scope);
                 let edit = edit.or_else(|| subresource_edit(policy, item?, unserved));
@@ -536,8 +546,20 @@ fn resources(
     }
     exclusions(policy, known, findings);
     exempt_resources(policy, analysis, findings);
+    if never_runs {
+        no_served_resource(policy, analysis, findings);
+    }
+}
+
+/// Adds a finding about rules that match no served resource, unless their resources have findings.
+fn no_served_resource(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    findings: &mut Vec<Finding>,
+) {
+    let matches = &analysis.matches;
     let has_rules = known::rule(&policy.value, 0).is_some();
-    if never_runs && has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
+    if has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
         let field_ref = "spec.matchConstraints.resourceRules";
         let place = policy.place_of_field(field_ref);
         let message = "no rule matches a served resource";
@@ -555,7 +577,7 @@ fn resources(
 }
 
 /// Replaces the scope of a rule if only the scope excludes the rule's resources. The edit is an assumption instead of a
-/// fix, because the resource may be the mistake.
+/// fix if the resource may be the mistake.
 fn scope_edit(
     policy: &Object<RequestPolicy>,
     rule: &Node,

@@ -373,12 +373,7 @@ impl CheckReport {
             if !is_there && is_of_other_kind {
                 self.findings.push(wrong_binding_kind(binding, name));
             } else if !name.is_empty() && !is_there {
-                let place = if is_live {
-                    "neither in the input nor in the cluster"
-                } else {
-                    "not in the input"
-                };
-                let message = format!("the policy `{name}` is {place}");
+                let message = absent_policy(name, is_live);
                 let place = binding.place_of_field("spec.policyName");
                 // If the input has policies, the name is probably misspelled. Otherwise, the policy may be in a
                 // cluster.
@@ -398,6 +393,10 @@ impl CheckReport {
                     (!bound.contains(name)).then_some((name, is_near))
                 });
                 let meant = intended_policy(name, &policies, &unbound.collect::<Vec<_>>());
+                if is_corrected(meant.as_deref(), name) {
+                    meant_names.extend(meant);
+                    continue;
+                }
                 // The policy may be in the part of the file that could not be read.
                 let is_of_file = |finding: &Finding| {
                     matches!(finding.rule, Rule::InvalidYaml | Rule::UnknownKind)
@@ -736,6 +735,22 @@ fn intended_policy(
         .or_else(|| nearest_joined(name, unbound.iter().map(|it| it.0)))
         .or_else(|| nearest_joined(name, all()))
         .or_else(|| related_policy(name, policies).map(str::to_owned))
+}
+
+/// Returns the message about a policy that a binding refers to and that does not exist.
+fn absent_policy(name: &str, is_live: bool) -> String {
+    let place = if is_live {
+        "neither in the input nor in the cluster"
+    } else {
+        "not in the input"
+    };
+    format!("the policy `{name}` is {place}")
+}
+
+/// Returns true if the policy `meant` has an invalid name, whose correction is `name`.
+fn is_corrected(meant: Option<&str>, name: &str) -> bool {
+    let corrected = meant.and_then(super::validation::valid_name);
+    corrected.as_deref() == Some(name)
 }
 
 /// Returns the only policy whose name is `name` with or without a suffix, such as `replicas` for `replicas.acme.io`.

@@ -1,5 +1,7 @@
 //! Findings about runtime errors of expressions, each with a request for which the expression fails.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, ValidatingAdmissionPolicyBinding,
 };
@@ -8,12 +10,16 @@ use serde_json::Value as Json;
 use super::changes::SuggestionReport;
 use super::expressions::finding_at;
 use super::finding::{Assumption, ConsequenceReport, Finding, Severity};
-use super::fixes::{Fixes, mark_withheld};
+use super::fixes::{Fixes, literal_edit, mark_withheld};
 use super::known::Known;
 use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
-use crate::cli::input::Object;
+use super::rewrite::presence::optional_text;
+use super::tokens::TokenText;
+use crate::cel::source::{Location as CelLocation, SourceMap};
+use crate::cel::syntax::token::Kind;
 use crate::cli::input::edit::Edit;
+use crate::cli::input::{Object, Place};
 use crate::library::format::validation;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::Kinds;
@@ -26,6 +32,9 @@ use crate::policy::runtime_errors::{
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
 use crate::status::message;
+
+/// Maximum length of source that a hint quotes, in bytes.
+const MAX_SHOWN: usize = 100;
 
 /// Adds findings about the runtime errors of `policy`, given the bindings of the input. Returns requests for which
 /// expressions with type errors fail.
@@ -83,7 +92,12 @@ pub(super) fn check(
             }
             (_, consequence) => (None, consequence.into()),
         };
-        let help = error.fix.into_iter().chain(others).chain(required);
+        let has_fix = error.fix.is_some() || is_of_mutation(analysis, error.index);
+        let default = (!has_fix)
+            .then(|| default_help(analysis, place, (error.rule, &error.message)))
+            .flatten();
+        let help = error.fix.into_iter().chain(default);
+        let help = help.chain(others).chain(required);
         let help: Vec<String> = help.collect();
         finding.help = (!help.is_empty()).then(|| help.join("; "));
         finding.witness = Some(Box::new(error.witness));
@@ -113,28 +127,71 @@ pub(super) fn check(
     }
     mutations(policy, analysis, (&context, &kinds), findings);
     for binding in with {
-        let Some(mismatch) =
-            runtime_errors::scope_mismatch(analysis.compiled(), &binding.value, &context)
-        else {
-            continue;
-        };
-        let field_ref = "spec.paramRef";
-        let place = binding.place_of_field(field_ref);
-        let severity = severity(mismatch.consequence);
-        let rule = Rule::ParamScope;
-        let mut finding = object_finding(binding, severity, rule, &mismatch.message, place);
-        finding.field_ref = Some(field_ref.to_owned());
-        finding.kinds = vec![message::kind(&mismatch.gvk)];
-        finding.help = Some(match mismatch.consequence {
-            Consequence::Denied => "with failurePolicy Fail, such a request is denied".to_owned(),
-            _ => "with failurePolicy Ignore, such a request is allowed unchecked".to_owned(),
-        });
-        finding.witness = Some(Box::new(mismatch.witness));
-        findings.push(finding);
+        findings.extend(param_scope(analysis, binding, &context));
     }
     partial(policy, analysis, &context, findings);
     findings.extend(uncovered(policy, not_covered));
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
+}
+
+/// Returns the finding about a namespace in the `paramRef` of a binding, or about its absence, that does not fit the scope of
+/// the params.
+fn param_scope(
+    analysis: &PolicyAnalysis,
+    binding: &Object<ValidatingAdmissionPolicyBinding>,
+    context: &Context<'_>,
+) -> Option<Finding> {
+    let compiled = analysis.compiled();
+    let mismatch = runtime_errors::scope_mismatch(compiled, &binding.value, context)?;
+    let node = binding.document.node.nearest("spec.paramRef");
+    let namespace = node.get("namespace").filter(|it| !it.is_null());
+    let field_ref = match namespace {
+        Some(_) => "spec.paramRef.namespace",
+        None => "spec.paramRef",
+    };
+    let place = binding.place_of_field(field_ref);
+    let severity = severity(mismatch.consequence);
+    let rule = Rule::ParamScope;
+    let mut finding = object_finding(binding, severity, rule, &mismatch.message, place);
+    finding.field_ref = Some(field_ref.to_owned());
+    finding.kinds = vec![message::kind(&mismatch.gvk)];
+    let effect = match mismatch.consequence {
+        Consequence::Denied => "with failurePolicy Fail, such a request is denied",
+        _ => "with failurePolicy Ignore, such a request is allowed unchecked",
+    };
+    finding.help = Some(match namespace {
+        Some(namespace) => {
+            finding.location.length = binding.length_of(namespace);
+            format!("remove `namespace`; {effect}")
+        }
+        None => effect.to_owned(),
+    });
+    finding.witness = Some(Box::new(mismatch.witness));
+    Some(finding)
+}
+
+/// Returns a hint for an expression whose value decides nothing alone, such as that of a variable: the value of an absent
+/// field, or a test of the size of a string.
+fn default_help(
+    analysis: &PolicyAnalysis,
+    (field_ref, location): (&str, CelLocation),
+    (rule, message): (Rule, &str),
+) -> Option<String> {
+    let text = &*analysis.expression(field_ref)?.text;
+    let source = TokenText::new(text);
+    let n = source.at(SourceMap::new(text).byte(location)?)?;
+    if let Some((_, length)) = message.split_once("index out of range: ") {
+        let length: u32 = length.trim_end_matches('`').parse().ok()?;
+        return Some(format!(
+            "test the length of the string first, as in `size(a) >= {length} && ...`, or write startsWith()"
+        ));
+    }
+    let is_field = source.kind(n)? == Kind::Dot && source.kind(n + 1)? == Kind::Ident;
+    (rule == Rule::AbsentField && is_field && message.contains("may be absent")).then_some(())?;
+    let chain = source.receiver(n)?.start..n + 2;
+    let optional = optional_text(source.source(&chain)?)?;
+    let shown = optional.len() <= MAX_SHOWN;
+    shown.then(|| format!("write `{optional}.orValue(...)` with the value of an absent field"))
 }
 
 /// Adds findings about conditions and values that do not depend on the request.
@@ -260,10 +317,16 @@ fn mutations(
         let sort = (severity, failing.rule);
         let mut finding = finding_at(policy, analysis, place, sort, &failing.message);
         finding.kinds = failing.gvk.iter().map(message::kind).collect();
+        finding.fix = failing
+            .fix
+            .as_deref()
+            .and_then(|help| literal_edit(policy, analysis, place, (&failing.message, help)));
         finding.help = failing.fix;
         finding.witness = failing.witness.map(Box::new);
         finding.is_hidden = failing.is_hidden;
-        finding.assumption = patch_operation(policy, &finding).map(Assumption::new);
+        if finding.fix.is_none() {
+            finding.assumption = patch_operation(policy, &finding).map(Assumption::new);
+        }
         findings.push(match failing.consequence {
             Some(consequence) => finding.with_consequence(consequence),
             None => finding,
@@ -290,6 +353,87 @@ fn patch_operation(policy: &Object<RequestPolicy>, finding: &Finding) -> Option<
     let start = text.get(..start)?.chars().count();
     let part = start..start + name.chars().count();
     policy.edit_text(field_ref, part, "add")
+}
+
+/// Returns true for a finding about a comparison that is wrong as written.
+fn is_of_comparison(finding: &Finding) -> bool {
+    matches!(
+        finding.rule,
+        Rule::StringOrder
+            | Rule::ImpossibleValue
+            | Rule::IncomparableTypes
+            | Rule::NoMatchingOverload
+    )
+}
+
+/// Replaces the comparisons that other findings report by `...` in the help of findings about absent values. A guard such as
+/// `has(a.b) && a.b <= '2Gi'` repeats the comparison of the expression, so it would suggest the mistake.
+pub(super) fn omit_wrong_operands(
+    policy: &Object<RequestPolicy>,
+    analysis: &PolicyAnalysis,
+    findings: &mut [Finding],
+) {
+    let is_absent = |finding: &Finding| {
+        is_absent_rule(finding.rule) && finding.help.as_ref().is_some_and(|it| it.contains("has("))
+    };
+    let fields: BTreeSet<String> = findings
+        .iter()
+        .filter(|finding| is_absent(finding))
+        .filter_map(|finding| finding.field_ref.clone())
+        .collect();
+    for field_ref in fields {
+        let is_of_field = |finding: &Finding| finding.field_ref.as_ref() == Some(&field_ref);
+        let reported: BTreeSet<Place> = findings
+            .iter()
+            .filter(|finding| is_of_field(finding) && is_of_comparison(finding))
+            .filter_map(|finding| finding.location.place)
+            .collect();
+        if reported.is_empty() {
+            continue;
+        }
+        let Some(expression) = analysis.expression(&field_ref) else {
+            continue;
+        };
+        let place = (&*field_ref, &*expression.text);
+        let comparisons = comparisons(policy, place, &reported);
+        for finding in findings.iter_mut().filter(|it| is_of_field(it)) {
+            let help = finding
+                .help
+                .as_mut()
+                .filter(|_| is_absent_rule(finding.rule));
+            if let Some(help) = help {
+                for text in &comparisons {
+                    *help = help.replace(text, "...");
+                }
+            }
+        }
+    }
+}
+
+fn is_absent_rule(rule: Rule) -> bool {
+    matches!(rule, Rule::AbsentField | Rule::AbsentKey)
+}
+
+/// Returns the source of the comparisons whose operator or right operand is at one of `places`.
+fn comparisons(
+    policy: &Object<RequestPolicy>,
+    (field_ref, text): (&str, &str),
+    places: &BTreeSet<Place>,
+) -> Vec<String> {
+    let source = TokenText::new(text);
+    let field = policy.places_in_field(field_ref);
+    let is_reported = |n: usize| {
+        let start = source.bytes(&(n..n + 1)).map(|bytes| bytes.start);
+        let before = start.and_then(|start| text.get(..start));
+        before.is_some_and(|before| places.contains(&field.at(before.chars().count())))
+    };
+    let relations = (0..source.len()).filter_map(|n| {
+        source.kind(n)?.relation()?;
+        let (left, right) = source.operands(n)?;
+        (is_reported(n) || is_reported(right.start)).then_some(())?;
+        source.source(&(left.start..right.end)).map(str::to_owned)
+    });
+    relations.collect()
 }
 
 /// Adds notes about expressions that fail for some of the kinds that a wildcard matches. A request must confirm the

@@ -188,6 +188,9 @@ impl<T> Walk<'_, T> {
         self.help(advice.or_else(|| self.misplaced(name, path)));
         let only = nearest_only(name, names).or(alias);
         self.rename(&entry.key, path, only.filter(|it| is_of_type(it)));
+        if name == "validationActions" && meant.is_none() && !path.contains('[') {
+            self.remove(entry);
+        }
         if self.n_dropping > 0 {
             let added = self.findings.iter_mut().skip(n_before);
             added.for_each(|finding| dropped(finding, meant));
@@ -203,6 +206,10 @@ impl<T> Walk<'_, T> {
                  values: [kube-system]}]`"
                     .to_owned(),
             );
+        }
+        let mut rows = OTHER_ENGINES.iter();
+        if let Some((_, hint)) = rows.find(|(field, _)| *field == name) {
+            return Some((*hint).to_owned());
         }
         let parents = types::parents_of(self.object.kind(), name);
         let here = path.rsplit_once('.').map_or("", |(parent, _)| parent);
@@ -400,6 +407,15 @@ impl<T> Walk<'_, T> {
         }
     }
 
+    /// Sets the fix of the last finding: the removal of the key and its value.
+    fn remove(&mut self, entry: &Entry) {
+        if let Some(last) = self.findings.last_mut() {
+            let object = self.object;
+            let document = &object.document;
+            last.fix = document.edit_without_key(&object.source, &entry.key, &entry.node);
+        }
+    }
+
     /// Sets the hint of the last finding, followed by the consequence.
     fn help(&mut self, advice: Option<String>) {
         if let (Some(last), Some(advice)) = (self.findings.last_mut(), advice) {
@@ -433,7 +449,7 @@ fn several_values(path: &str, values: &[Node]) -> Option<String> {
 }
 
 /// Wrong names that authors write for fields, each with the correct name.
-const ALIASES: [(&str, &str); 28] = [
+const ALIASES: [(&str, &str); 34] = [
     ("matchResources", "matchConstraints"),
     ("matchConstraints", "matchResources"),
     ("value", "valueExpression"),
@@ -448,7 +464,13 @@ const ALIASES: [(&str, &str); 28] = [
     ("cel", "expression"),
     ("expr", "expression"),
     ("rule", "expression"),
+    ("pattern", "expression"),
+    ("rego", "expression"),
     ("condition", "expression"),
+    ("names", "resourceNames"),
+    ("validate", "validations"),
+    ("validation", "validations"),
+    ("denyMessage", "message"),
     ("error", "message"),
     ("msg", "message"),
     ("actions", "validationActions"),
@@ -462,6 +484,30 @@ const ALIASES: [(&str, &str); 28] = [
     ("failureAction", "failurePolicy"),
     ("vars", "variables"),
     ("excludeRules", "excludeResourceRules"),
+];
+
+/// Fields of policies of other engines, each with a hint.
+const OTHER_ENGINES: [(&str, &str); 5] = [
+    (
+        "validationFailureAction",
+        "write `validationActions: [Deny]` or `[Audit]` in the binding",
+    ),
+    (
+        "background",
+        "remove it: policies check requests; `kubectl vap audit` checks stored objects",
+    ),
+    (
+        "targets",
+        "write `resourceRules` in `matchConstraints` of the policy",
+    ),
+    (
+        "preconditions",
+        "write `matchConditions`, whose expressions must be true",
+    ),
+    (
+        "exclude",
+        "write `excludeResourceRules` in `matchConstraints`, or `matchConditions`",
+    ),
 ];
 
 /// Returns true if authors write `name` for the field `meant`.

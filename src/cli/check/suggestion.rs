@@ -230,46 +230,50 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
 }
 
 /// Functions of other languages, by the CEL function that has the same arguments.
-const EQUIVALENTS: [(&[&str], &str); 13] = [
-    (&["len", "length", "count"], "size"),
+const EQUIVALENTS: [(&[&str], &str); 14] = [
+    (&["len", "length", "count", "strlen", "charLength"], "size"),
     (
-        &["toLower", "toLowerCase", "lower", "lowercase", "to_lower"],
+        &[
+            "toLower",
+            "toLowerCase",
+            "lower",
+            "lowercase",
+            "lcase",
+            "downcase",
+        ],
         "lowerAscii",
     ),
     (
-        &["toUpper", "toUpperCase", "upper", "uppercase", "to_upper"],
+        &[
+            "toUpper",
+            "toUpperCase",
+            "upper",
+            "uppercase",
+            "ucase",
+            "upcase",
+        ],
         "upperAscii",
     ),
-    (
-        &[
-            "hasPrefix",
-            "HasPrefix",
-            "startswith",
-            "starts_with",
-            "beginsWith",
-        ],
-        "startsWith",
-    ),
-    (
-        &["hasSuffix", "HasSuffix", "endswith", "ends_with"],
-        "endsWith",
-    ),
+    (&["hasPrefix", "startswith", "beginsWith"], "startsWith"),
+    (&["hasSuffix", "endswith"], "endsWith"),
     (
         &[
             "match",
+            "regex",
             "regexMatch",
-            "re_match",
-            "regex_match",
-            "regexp_like",
+            "reMatch",
+            "regexpLike",
+            "regexpMatches",
         ],
         "matches",
     ),
     (&["includes"], "contains"),
     (&["allow", "isAllowed"], "allowed"),
-    (&["strip", "trimSpace", "trim_space"], "trim"),
+    (&["strip", "trimSpace"], "trim"),
     (&["any", "some"], "exists"),
     (&["every", "forAll", "forall"], "all"),
-    (&["replaceAll", "replace_all"], "replace"),
+    (&["replaceAll"], "replace"),
+    (&["compare", "Cmp"], "compareTo"),
     (&["joinToString", "implode"], "join"),
 ];
 
@@ -280,9 +284,15 @@ pub(super) fn is_length(field: &str) -> bool {
 
 /// Returns the CEL function that is equivalent to a function of another language.
 fn equivalent_function(name: &str) -> Option<&'static str> {
+    let own = normalized(name);
     let mut rows = EQUIVALENTS.iter();
-    rows.find(|(names, _)| names.contains(&name))
+    rows.find(|(names, _)| names.iter().any(|it| normalized(it) == own))
         .map(|(_, meant)| *meant)
+}
+
+/// Returns a name of another language in lower case and without `_`.
+pub(super) fn normalized(name: &str) -> String {
+    name.replace('_', "").to_lowercase()
 }
 
 /// Returns true if the function `name` has overloads with `n` arguments, which include the receiver of a member function, and
@@ -316,7 +326,7 @@ pub(super) fn literal_of_other_languages(name: &str) -> Option<&'static str> {
     Some(match name {
         "True" | "TRUE" => "true",
         "False" | "FALSE" => "false",
-        "nil" | "None" | "NULL" | "Null" | "undefined" => "null",
+        "nil" | "Nil" | "None" | "none" | "NULL" | "Null" | "undefined" | "undef" => "null",
         _ => return None,
     })
 }
@@ -372,7 +382,8 @@ const MACROS: [&str; 9] = [
 ];
 
 /// The hints about functions with an equivalent in CEL.
-const WRITE_FUNCTION: [(&str, &str); 12] = [
+const WRITE_FUNCTION: [(&str, &str); 13] = [
+    ("compareTo", "write `compareTo()`"),
     ("size", "write `size()`"),
     ("lowerAscii", "write `lowerAscii()`"),
     ("upperAscii", "write `upperAscii()`"),
@@ -402,20 +413,42 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
     Some(match name {
         "substr" | "slice" => "write `substring()`, with the start and the end",
         "keys" => "a macro such as `all()` or `map()` iterates over the keys of a map",
-        "unique" | "distinct" => "compare each item, as in `a.all(x, a.exists_one(y, y == x))`",
+        "unique" | "distinct" | "set" | "toset" | "Set" => {
+            "compare each item, as in `a.all(x, a.exists_one(y, y == x))`"
+        }
         "contains_all" | "containsAll" => "write `b.all(x, x in a)`",
         "includes" => "write `contains()` for a substring, or `in` for an item of a list",
         "values" | "items" | "entries" => {
             "a macro such as `all(k, m[k] ...)` iterates over the keys of a map"
         }
-        "find" | "findIndex" => "write `exists()` for a test, or `filter()` for the items",
+        "next" | "find" | "findIndex" | "findLast" => {
+            "write `exists()` for a test, or `filter()` for the items"
+        }
         "isEmpty" | "empty" => "write `size() == 0`",
         "isNotEmpty" | "notEmpty" | "nonEmpty" => "write `size() > 0`",
         "isNull" | "isNil" | "isNone" => "write `a == null`, or `!has(a.b)` for an absent field",
         "isNotNull" | "notNull" | "isNotNil" => "write `a != null`, or `has(a.b)` for a field",
         "get" => "write `a[?'key'].orValue('')`, with the value of an absent key",
-        "equalsIgnoreCase" => "write `a.lowerAscii() == b.lowerAscii()`",
+        "equalsIgnoreCase" | "equals_ignore_case" | "casefold" => {
+            "write `a.lowerAscii() == b.lowerAscii()`"
+        }
         "between" => "write `a <= x && x <= b`",
+        "reduce" | "fold" | "aggregate" => "write `list.map(x, x.a).sum()` for a sum",
+        "forEach" | "foreach" => "write `list.all(x, ...)` to test each item",
+        "at" | "pop" | "element" => {
+            "write `l[0]` for the first item, or `l[size(l) - 1]` for the last"
+        }
+        "search" => "write `matches()` for a pattern, or `contains()` for a substring",
+        "ANY" | "oneOf" | "one_of" | "anyOf" | "AnyIn" => "write `a in [b, c]`",
+        "trimPrefix" | "trimprefix" | "trim_prefix" | "TrimPrefix" | "removeprefix" => {
+            "write `a.substring(size(b))` after a test with startsWith()"
+        }
+        "trimSuffix" | "trimsuffix" | "trim_suffix" | "TrimSuffix" | "removesuffix" => {
+            "write `a.substring(0, size(a) - size(b))` after a test with endsWith()"
+        }
+        "LEFT" | "left" => "write `a.substring(0, n)`",
+        "range" => "write `a <= x && x < b`",
+        "setintersection" | "intersection" => "write `a.exists(x, x in b)`",
         "now" => "expressions cannot read the current time",
         "base64Decode" | "base64decode" | "b64decode" | "atob" | "base64Encode"
         | "base64encode" | "b64encode" | "btoa" => "expressions cannot encode or decode base64",

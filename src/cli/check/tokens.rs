@@ -92,7 +92,7 @@ impl<'a> TokenText<'a> {
     }
 
     /// Returns the index of the bracket that opens the one at `close`.
-    fn open(&self, close: usize) -> Option<usize> {
+    pub(super) fn open(&self, close: usize) -> Option<usize> {
         let mut depth = 0_usize;
         for n in (0..=close).rev() {
             match self.kind(n)? {
@@ -140,6 +140,33 @@ impl<'a> TokenText<'a> {
             () if word.eq_ignore_ascii_case("or") => Some(OR),
             () => None,
         }
+    }
+
+    /// Returns true for an operator of other languages that is a word, such as `and`.
+    pub(super) fn is_operator_word(&self, n: usize) -> bool {
+        let word = self.word(n).unwrap_or_default();
+        ["and", "or", "not", "in", "is", "return"]
+            .iter()
+            .any(|operator| word.eq_ignore_ascii_case(operator))
+    }
+
+    /// Returns the text between the tokens `n - 1` and `n`, which the lexer skips.
+    pub(super) fn before(&self, n: usize) -> Option<&'a str> {
+        let start = self.bytes(&(n.checked_sub(1)?..n))?.end;
+        self.text.get(start..self.bytes(&(n..n + 1))?.start)
+    }
+
+    /// Returns true if the byte is in a string or a comment.
+    pub(super) fn is_quoted(&self, byte: usize) -> bool {
+        let is_in_string = |at: usize| {
+            self.at(at)
+                .is_some_and(|n| self.kind(n) == Some(Kind::String))
+        };
+        let before = self.text.get(..byte).unwrap_or_default();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let rest = before.get(line..).unwrap_or_default();
+        let mut comments = rest.match_indices("//");
+        is_in_string(byte) || comments.any(|(at, _)| !is_in_string(line + at))
     }
 
     fn ends_operand(&self, n: usize) -> bool {

@@ -44,6 +44,8 @@ enum IntendedChange {
     Key(String),
     /// A map becomes this list.
     Objects(Value),
+    /// An item of a list, or a key and its value, is removed.
+    Removal,
 }
 
 /// The JSON representation of an edit.
@@ -112,8 +114,15 @@ impl Edit {
             IntendedChange::List
             | IntendedChange::Items(_)
             | IntendedChange::Key(_)
-            | IntendedChange::Objects(_) => None,
+            | IntendedChange::Objects(_)
+            | IntendedChange::Removal => None,
         }
+    }
+
+    /// Returns true if the edit removes an item or a key.
+    #[must_use]
+    pub fn is_removal(&self) -> bool {
+        self.wanted == IntendedChange::Removal
     }
 
     /// Returns the replacement for a message, on one line.
@@ -205,6 +214,11 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
                 differences(old, new, changes);
             }
         }
+        (Value::Array(old), Value::Array(new)) if new.len() + 1 == old.len() => {
+            let n_before = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+            let is_rest_equal = old.get(n_before + 1..) == new.get(n_before..);
+            changes.push(is_rest_equal.then_some(IntendedChange::Removal));
+        }
         (Value::Array(old), Value::Array(new)) if new.len() > old.len() => {
             let n_before = old.iter().zip(new).take_while(|(a, b)| a == b).count();
             let n_after = old.len().saturating_sub(n_before + 1);
@@ -228,6 +242,7 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
                 ([(_, old)], [(name, new)]) if old == new => {
                     changes.push(Some(IntendedChange::Key((*name).clone())));
                 }
+                ([_], []) => changes.push(Some(IntendedChange::Removal)),
                 _ => changes.push(None),
             }
         }
@@ -244,6 +259,21 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
         (_, Value::String(new)) => changes.push(Some(IntendedChange::Value(new.clone()))),
         _ => changes.push(None),
     }
+}
+
+/// Returns the lines that contain `bytes`. `None` if other characters than a comment follow `bytes` in the last line.
+fn whole_lines(text: &str, bytes: &Range<usize>) -> Option<Range<usize>> {
+    let start = text.get(..bytes.start)?.rfind('\n').map_or(0, |at| at + 1);
+    let content = text.get(bytes.clone())?;
+    let end = bytes.start + content.trim_end().len();
+    let rest = text.get(end..)?;
+    let line = rest
+        .find('\n')
+        .map_or(rest, |at| rest.get(..at).unwrap_or(rest));
+    let is_blank = line.trim().is_empty() || line.trim_start().starts_with('#');
+    let last = end + line.len();
+    let has_break = text.len() > last;
+    is_blank.then_some(start..last + usize::from(has_break))
 }
 
 impl Document {
@@ -441,6 +471,59 @@ impl Document {
             bytes,
             text: scalars?.join(&separator),
             wanted: IntendedChange::Items(items.iter().map(|&item| item.to_owned()).collect()),
+        };
+        edit.changes_one_value().then_some(edit)
+    }
+
+    /// Returns an edit that removes the item `n` of the list `node`, which has other items.
+    #[must_use]
+    pub fn edit_without_item(
+        &self,
+        source: &Arc<SourceText>,
+        node: &Node,
+        n: usize,
+    ) -> Option<Edit> {
+        let items = node.items();
+        let bytes = self.bytes(&items.get(n)?.span);
+        let is_block = source
+            .text()
+            .get(..bytes.start)?
+            .rsplit('\n')
+            .next()?
+            .trim()
+            == "-";
+        if is_block {
+            return Self::removal(source, whole_lines(source.text(), &bytes)?);
+        }
+        let neighbor = |n: usize| Some(self.bytes(&items.get(n)?.span));
+        let bytes = match n.checked_sub(1) {
+            Some(before) => neighbor(before)?.end..bytes.end,
+            None => bytes.start..neighbor(1)?.start,
+        };
+        Self::removal(source, bytes)
+    }
+
+    /// Returns an edit that removes the lines of the key at the bytes `key` and of its value.
+    #[must_use]
+    pub fn edit_without_key(
+        &self,
+        source: &Arc<SourceText>,
+        key: &Range<usize>,
+        value: &Node,
+    ) -> Option<Edit> {
+        let bytes = self.bytes(key).start..self.bytes(&value.span).end;
+        let before = source.text().get(..bytes.start)?;
+        let is_first = before.rsplit('\n').next()?.trim().is_empty();
+        let lines = whole_lines(source.text(), &bytes).filter(|_| is_first)?;
+        Self::removal(source, lines)
+    }
+
+    fn removal(source: &Arc<SourceText>, bytes: Range<usize>) -> Option<Edit> {
+        let edit = Edit {
+            source: Arc::clone(source),
+            bytes,
+            text: String::new(),
+            wanted: IntendedChange::Removal,
         };
         edit.changes_one_value().then_some(edit)
     }

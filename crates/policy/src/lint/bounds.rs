@@ -177,7 +177,7 @@ fn constant(operands: &[(&Ast, ExprId)], is_or: bool) -> Option<Constant> {
                     n,
                     value: is_or,
                     path,
-                    may_mean_other_operator: found == Contradiction::Exclusive,
+                    may_mean_other_operator: is_or || found == Contradiction::Exclusive,
                 });
             }
             of_path.tests.push(result);

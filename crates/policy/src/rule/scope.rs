@@ -143,9 +143,8 @@ impl Rule {
             Self::AbsentField | Self::AbsentKey | Self::IncomparableTypes | Self::StringOrder => {
                 (WARNING_OR_NOTE, true, REQUESTS)
             }
-            Self::AbsentParams | Self::FailingMutation | Self::UnanchoredPattern => {
-                (WARNING_OR_NOTE, false, POLICY)
-            }
+            Self::AbsentParams | Self::UnanchoredPattern => (WARNING_OR_NOTE, false, POLICY),
+            Self::FailingMutation => (WARNING_OR_NOTE, true, POLICY),
             Self::CheckFailed
             | Self::CompilationFailed
             | Self::InvalidOptionalSelection

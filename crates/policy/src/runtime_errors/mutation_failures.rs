@@ -217,6 +217,16 @@ impl MutationSearch<'_> {
                     .iter()
                     .find_map(|start| other.message.strip_prefix(start))
                     .unwrap_or_default();
+                // The failure of another patch of the list is not a consequence of the mistake.
+                let is_of_other =
+                    patch_literals::literal_text(ast, mistake.node).is_some_and(|text| {
+                        error.contains("operation does not apply") && !error.contains(text)
+                    });
+                if is_of_other {
+                    other.witness = None;
+                    other.gvk = None;
+                }
+                let error = if is_of_other { "" } else { error };
                 other.message = format!("{}{error}", mistake.message);
                 other.location = location;
                 other.fix = Some(mistake.fix);

@@ -107,12 +107,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             continue;
         }
         let Some(inner) = path.strip_prefix('/') else {
-            let slashes = if path.contains('/') {
-                path.to_owned()
-            } else {
-                path.replace('.', "/")
-            };
-            let fix = format!("write `/{slashes}`");
+            let fix = rooted_path_help(path, types);
             add(
                 node,
                 format!("the path `{path}` does not start with `/`"),
@@ -170,6 +165,26 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
         }
     }
     mistakes
+}
+
+/// Returns a hint about a path without the first `/`. Suggests the path, or the path below `spec`, if all types declare it.
+fn rooted_path_help(path: &str, types: &MatchedTypes) -> String {
+    let slashes = if path.contains('/') {
+        path.to_owned()
+    } else {
+        path.replace('.', "/")
+    };
+    let is_declared = |path: &String| {
+        let mut all = types.all.iter();
+        all.all(|type_| !matches!(reach(type_, path), Reached::Undefined(..)))
+    };
+    let below_spec = format!("spec/{slashes}");
+    match [slashes, below_spec].into_iter().find(is_declared) {
+        Some(rooted) => format!("write `/{rooted}`"),
+        None => {
+            "begin the path with `/` and a field of the object, as in `/metadata/labels`".to_owned()
+        }
+    }
 }
 
 /// Escapes the `/` in the key of a label or annotation, such as `metadata/labels/a.b/c`. `None` for other paths.
@@ -388,7 +403,8 @@ fn item_type<'t>(type_: &'t DeclType, path: &str) -> Option<&'t DeclType> {
     is_item.then_some(current)
 }
 
-fn literal_text(ast: &Ast, id: ExprId) -> Option<&str> {
+/// Returns the value of a string literal.
+pub(super) fn literal_text(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
         Expr::Literal(Literal::String(text)) => Some(text),
         _ => None,

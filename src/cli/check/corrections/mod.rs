@@ -334,7 +334,9 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
                 shown if shown.is_empty() => "\"\"".into(),
                 shown => shown,
             };
-            let assumed = if is_of_whole_words(fix) {
+            let assumed = if fix.is_removal() {
+                "continuing without it".to_owned()
+            } else if is_of_whole_words(fix) {
                 format!("continuing as if `{shown}`")
             } else {
                 "continuing with this correction".to_owned()

@@ -182,15 +182,22 @@ fn wrong_scope_hides_no_findings() {
     let wanted = vec![("undefined-field", ".finalizrs".to_owned())];
     assert_eq!(hidden(&text), wanted);
     let help = "did you mean `scope: Cluster`? the policy never runs; continuing as if `Cluster`";
-    let report = report(&text);
-    let mut helps = report.findings.iter().filter_map(|it| it.help.as_deref());
+    let written = report(&text);
+    let mut helps = written.findings.iter().filter_map(|it| it.help.as_deref());
     assert!(helps.any(|it| it == help));
-    assert!(
-        report
-            .findings
-            .iter()
-            .all(|it| it.rule != Rule::UnservedResource || it.fix.is_none())
-    );
+    let scope_fix = |text: &str| {
+        let findings = report(text).findings;
+        let finding = findings.iter().find(|it| it.rule == Rule::UnservedResource);
+        finding.unwrap().fix.as_ref().map(|fix| fix.text.clone())
+    };
+    assert_eq!(scope_fix(&text).as_deref(), Some("Cluster"));
+    // The resource may be the mistake: `clusterroles` is cluster-scoped.
+    let roles = text
+        .replace("['']", "[rbac.authorization.k8s.io]")
+        .replace("[namespaces], scope: Namespaced", "[roles], scope: Cluster");
+    assert_eq!(scope_fix(&roles), None);
+    let two = text.replace("[namespaces]", "[namespaces, pods]");
+    assert_eq!(scope_fix(&two), None);
 }
 
 /// Returns a policy with a rule and an expression.

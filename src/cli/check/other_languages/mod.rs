@@ -1,7 +1,11 @@
 //! Proposes CEL for the syntax of other languages, such as `!(a in b)` for `a not in b`.
 
 mod characters;
+mod infix;
+mod javascript;
 mod operands;
+mod patterns;
+mod pipes;
 mod sequences;
 mod sql;
 mod words;
@@ -10,8 +14,10 @@ use std::ops::Range;
 
 use super::advice;
 use super::rewrite::Proposal;
+use super::rewrite::presence::{is_literal, optional_text};
+use super::rewrite::type_tests::type_of;
 use super::suggestion;
-use super::tokens::{AND, RELATION, TokenText};
+use super::tokens::{AND, TokenText};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cel::syntax::token::Kind;
@@ -80,31 +86,43 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         return Some(prose(role, text));
     }
     let source = TokenText::new(text);
+    let of_type = || map_of_type(&source).filter(|_| role.is_mutation());
     sequences::comprehension(&source)
+        .or_else(of_type)
         .or_else(|| sequences::slice(&source))
+        .or_else(|| patterns::regex_literal(&source))
+        .or_else(|| sql::case(&source))
+        .or_else(|| sql::cast(&source))
+        .or_else(|| sql::unequal_list(&source))
         .or_else(|| sql::like(&source))
         .or_else(|| sql::between(&source))
         .or_else(|| bitwise(&source))
+        .or_else(|| pipes::pipe(&source))
         .or_else(|| words::xor(&source))
         .or_else(|| words::shell_test(&source))
         .or_else(|| words::quantifier(&source))
         .or_else(|| words::formatted_string(&source))
+        .or_else(|| javascript::template(&source))
         .or_else(|| words::index_of_all(&source))
         .or_else(|| words::python_lambda(&source))
-        .or_else(|| not_in(&source))
+        .or_else(|| infix::not_in(&source))
         .or_else(|| sql::in_list(&source))
+        .or_else(|| infix::function(&source))
+        .or_else(|| patterns::glob(&source))
+        .or_else(|| patterns::operator(&source))
+        .or_else(|| type_of(&source))
         .or_else(|| not(&source))
-        .or_else(|| pattern(&source))
         .or_else(|| optional_key(&source))
-        .or_else(|| item_of_tuple(&source))
-        .or_else(|| lambda(&source))
+        .or_else(|| javascript::lambda(&source))
+        .or_else(|| tuple(&source))
         .or_else(|| default_value(&source))
         .or_else(|| conditional(&source))
-        .or_else(|| statement(&source))
-        .or_else(|| null_test(&source))
+        .or_else(|| infix::identity(&source))
+        .or_else(|| infix::arithmetic(&source))
         .or_else(|| operands::repeated(&source))
         .or_else(|| operands::missing_branch(&source))
-        .or_else(|| infix_function(&source))
+        .or_else(|| words::statement(&source))
+        .or_else(|| statement(&source))
         .or_else(|| plain_text(role, &source))
 }
 
@@ -112,28 +130,6 @@ fn positions(source: &TokenText<'_>, word: &str) -> Vec<usize> {
     (0..source.len())
         .filter(|n| source.word(*n) == Some(word))
         .collect()
-}
-
-/// Replaces `a not in b` by `!(a in b)`.
-fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
-    let operator = words::not_in_operator(source)?;
-    let (left, right) = (
-        source.left(operator.start, RELATION)?,
-        source.right(operator.end, RELATION)?,
-    );
-    // The lexer reads the operators of other languages as names.
-    let is_operator = |n: usize| source.word(n) == Some("not");
-    if left.clone().any(is_operator) || right.clone().any(is_operator) {
-        return None;
-    }
-    let list = source.source(&right)?;
-    let tuple = list.strip_prefix('(').and_then(|it| it.strip_suffix(')'));
-    let list = tuple.map_or_else(|| list.to_owned(), |items| format!("[{items}]"));
-    let text = format!("!({} in {list})", source.source(&left)?);
-    Some(Proposal::edit(
-        source.bytes(&(left.start..right.end))?,
-        text,
-    ))
 }
 
 /// Replaces `not a` by `!a`. In other languages, `not` negates a whole comparison.
@@ -193,34 +189,6 @@ fn bitwise(source: &TokenText<'_>) -> Option<Proposal> {
     )))
 }
 
-/// Replaces `a =~ 'b'` by `a.matches('b')`.
-fn pattern(source: &TokenText<'_>) -> Option<Proposal> {
-    // `=~` is not a token, so it is searched in the text between two tokens.
-    let n = (1..source.len()).find(|n| {
-        let bytes = source.bytes(&(n - 1..n + 1));
-        let within = bytes.and_then(|bytes| {
-            let (first, second) = (source.word(n - 1)?, source.word(*n)?);
-            let between = source.text.get(bytes)?.strip_prefix(first)?;
-            between.strip_suffix(second)
-        });
-        within.is_some_and(|between| between.trim() == "=~")
-    })?;
-    let (left, right) = (source.receiver(n)?, source.right(n, RELATION)?);
-    let text = format!(
-        "{}.matches({})",
-        source.source(&left)?,
-        source.source(&right)?
-    );
-    let bytes = source.bytes(&(left.start..right.end))?;
-    Some(
-        if source.kind(right.start)? == Kind::String && right.len() == 1 {
-            Proposal::edit(bytes, text)
-        } else {
-            Proposal::hint(format!("write `{text}`"))
-        },
-    )
-}
-
 /// Replaces `a.?['b']` by `a[?'b']`.
 fn optional_key(source: &TokenText<'_>) -> Option<Proposal> {
     let dot = (1..source.len()).find(|n| {
@@ -232,81 +200,52 @@ fn optional_key(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(bytes, "[?".to_owned()))
 }
 
-/// Replaces `a in (b, c)` by `a in [b, c]`.
-fn item_of_tuple(source: &TokenText<'_>) -> Option<Proposal> {
-    let is_tuple = |n: &usize| {
-        let open = n + 1;
-        source.kind(open) == Some(Kind::OpenParen)
+/// Removes the type name from `Object.metadata.labels{'a': 'b'}`: labels are a map, whose keys are strings.
+fn map_of_type(source: &TokenText<'_>) -> Option<Proposal> {
+    let open = (1..source.len()).find(|n| {
+        source.kind(*n) == Some(Kind::OpenBrace)
+            && source.kind(n + 1) == Some(Kind::String)
+            && source.kind(n + 2) == Some(Kind::Colon)
+            && source
+                .receiver(*n)
+                .is_some_and(|it| source.word(it.start) == Some("Object"))
+    })?;
+    let name = source.receiver(open)?;
+    let bytes = source.bytes(&(name.start..open + 1))?;
+    let name = source.source(&name)?;
+    let proposal = Proposal::edit(bytes, "{".to_owned());
+    Some(Proposal {
+        help: format!("remove `{name}`: the value is a map, as in `{{'a': 'b'}}`"),
+        ..proposal
+    })
+}
+
+/// Replaces the tuple `(b, c)` by the list `[b, c]`.
+fn tuple(source: &TokenText<'_>) -> Option<Proposal> {
+    let is_tuple = |open: &usize| {
+        let is_call = open.checked_sub(1).is_some_and(|before| {
+            source.kind(before) == Some(Kind::Ident) && !source.is_operator_word(before)
+        });
+        source.kind(*open) == Some(Kind::OpenParen)
+            && !is_call
             && source
                 .right(open + 1, 0)
                 .is_some_and(|first| source.kind(first.end) == Some(Kind::Comma))
     };
-    let open = positions(source, "in").into_iter().find(is_tuple)? + 1;
+    let open = (0..source.len()).find(is_tuple)?;
     let close = source.close(open)?;
+    let after = source.text.get(source.bytes(&(close..close + 1))?.end..)?;
+    if after.trim_start().starts_with("=>") {
+        return Some(Proposal::hint(
+            "expressions declare no functions: write a macro such as `list.map(x, x.a).sum()`",
+        ));
+    }
     let items = source.source(&(open + 1..close))?;
+    let items = items.trim_end().trim_end_matches(',');
     Some(Proposal::edit(
         source.bytes(&(open..close + 1))?,
         format!("[{items}]"),
     ))
-}
-
-/// Replaces the arrow in `list.all(c => ...)` by a comma.
-fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
-    // `=` is not a token, so the arrow is searched in the text after each opening parenthesis and name.
-    (0..source.len()).find_map(|open| {
-        (source.kind(open)? == Kind::OpenParen).then_some(())?;
-        let is_nested = source.kind(open + 1)? == Kind::OpenParen;
-        let name = open + 1 + usize::from(is_nested);
-        (source.kind(name)? == Kind::Ident).then_some(())?;
-        let last = name + usize::from(is_nested);
-        (!is_nested || source.kind(last)? == Kind::CloseParen).then_some(())?;
-        let after = source.bytes(&(last..last + 1))?.end;
-        let rest = source.text.get(after..)?;
-        let blank = rest.len() - rest.trim_start().len();
-        let arrow = rest
-            .get(blank..blank + 2)
-            .filter(|it| matches!(*it, "=>" | "->"))?;
-        let start = source.bytes(&(open + 1..open + 2))?.start;
-        let end = after + blank + arrow.len();
-        // The macro has a different name in JavaScript.
-        let function = open.checked_sub(1).and_then(|n| Some((n, source.word(n)?)));
-        if let Some((n, function)) = function
-            && let "some" | "every" | "any" = function
-        {
-            let meant = if function == "every" { "all" } else { "exists" };
-            let text = format!("{meant}({},", source.word(name)?);
-            let bytes = source.bytes(&(n..n + 1))?.start..end;
-            return Some(Proposal::edit(bytes, text));
-        }
-        let text = format!("{},", source.word(name)?);
-        let mut proposal = Proposal::edit(start..end, text);
-        proposal.help = format!(
-            "write `{},` for the variable of the macro",
-            source.word(name)?
-        );
-        Some(proposal)
-    })
-}
-
-/// Returns `a.?b.?c` for the source of `a.b?.c`: `?.` of other languages tests the value before it, and `.?` tests the
-/// field after it. Without `?.`, only the last selection becomes optional.
-fn optional_text(chain: &str) -> Option<String> {
-    let is_name = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if let Some((tested, _)) = chain.split_once("?.") {
-        // `?.[` is an optional index.
-        let text = chain.replace("?.[", "[").replace("?.", ".?");
-        return Some(match tested.rsplit_once('.') {
-            Some((before, last)) if is_name(last) && !before.ends_with(')') => {
-                text.replacen(&format!("{before}.{last}"), &format!("{before}.?{last}"), 1)
-            }
-            _ => text,
-        });
-    }
-    if chain.contains(".?") {
-        return Some(chain.to_owned());
-    }
-    let (before, last) = chain.rsplit_once('.')?;
-    is_name(last).then(|| format!("{before}.?{last}"))
 }
 
 /// Replaces `a?.b` and `a ?? b`.
@@ -319,18 +258,22 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
     let all = || 0..source.len();
     if let Some(n) = all().find(|n| is_pair(n, Kind::Question)) {
         let left = source.receiver(n)?;
-        let value = source.kind(n + 2).filter(|kind| {
-            matches!(
-                kind,
-                Kind::Int | Kind::String | Kind::True | Kind::False | Kind::Float
-            )
-        });
-        let Some(_) = value else {
+        if !is_literal(source, &(n + 2..n + 3)) {
             return Some(Proposal::hint("write `a.?b.orValue(c)` for `a.b ?? c`"));
-        };
+        }
         let text = optional_text(source.source(&left)?)?;
         let text = format!("{text}.orValue({})", source.word(n + 2)?);
         return Some(Proposal::edit(source.bytes(&(left.start..n + 3))?, text));
+    }
+    let elvis = all().find(|n| {
+        source.kind(*n) == Some(Kind::Question) && source.kind(n + 1) == Some(Kind::Colon)
+    });
+    if let Some(n) = elvis {
+        let value = optional_text(source.source(&source.receiver(n)?)?);
+        let value = value.unwrap_or_else(|| "a.?b".to_owned());
+        return Some(Proposal::hint(format!(
+            "write `{value}.orValue(...)` for a default value, or `a ? b : c` with a value between `?` and `:`"
+        )));
     }
     let n = all().find(|n| *n > 0 && is_pair(n, Kind::Dot))?;
     let mut end = n;
@@ -408,45 +351,6 @@ fn in_braces(source: &TokenText<'_>, part: Range<usize>) -> Option<Range<usize>>
     let is_open = source.kind(part.start)? == Kind::OpenBrace;
     let close = source.close(part.start).filter(|_| is_open)?;
     (close + 1 == part.end).then_some(part.start + 1..close)
-}
-
-/// Replaces `is null` and `is None` by `== null`, and `is not null` by `!= null`.
-fn null_test(source: &TokenText<'_>) -> Option<Proposal> {
-    let is_word = |n: usize, word: &str| {
-        let own = source.word(n);
-        own.is_some_and(|own| own.eq_ignore_ascii_case(word))
-    };
-    let is = (1..source.len()).find(|n| is_word(*n, "is") && source.receiver(*n).is_some())?;
-    let has_not = is_word(is + 1, "not");
-    let value = is + 1 + usize::from(has_not);
-    let is_null = matches!(
-        source.word(value)?,
-        "null" | "None" | "nil" | "NULL" | "Null"
-    );
-    let operator = if has_not { "!=" } else { "==" };
-    let bytes = source.bytes(&(is..value + 1))?;
-    is_null.then(|| Proposal::edit(bytes, format!("{operator} null")))
-}
-
-/// Replaces `a contains b` by `a.contains(b)`.
-fn infix_function(source: &TokenText<'_>) -> Option<Proposal> {
-    let is_name = |word: &str| matches!(word, "contains" | "startsWith" | "endsWith" | "matches");
-    let n = (1..source.len()).find(|n| {
-        let follows_operand = source.receiver(*n).is_some();
-        let is_infix = !matches!(source.kind(n + 1), None | Some(Kind::OpenParen));
-        source.word(*n).is_some_and(is_name) && follows_operand && is_infix
-    })?;
-    let (left, right) = (source.receiver(n)?, source.right(n + 1, RELATION)?);
-    let text = format!(
-        "{}.{}({})",
-        source.source(&left)?,
-        source.word(n)?,
-        source.source(&right)?
-    );
-    Some(Proposal::edit(
-        source.bytes(&(left.start..right.end))?,
-        text,
-    ))
 }
 
 /// Returns a hint about a messageExpression that is a fixed text instead of an expression.

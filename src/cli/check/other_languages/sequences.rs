@@ -6,13 +6,14 @@ use crate::cel::syntax::token::Kind;
 use crate::cli::check::rewrite::Proposal;
 use crate::cli::check::tokens::TokenText;
 
-/// A comprehension such as `a.b for a in list if c`.
+/// A comprehension such as `a.b for a in list if c` of Python, or `for a in list : a.b if c` of Terraform.
 struct Comprehension {
     /// The brackets that enclose it.
     open: usize,
     close: usize,
     value: Range<usize>,
-    variable: usize,
+    /// One variable, or two with a comma.
+    variables: Range<usize>,
     list: Range<usize>,
     condition: Option<Range<usize>>,
 }
@@ -20,46 +21,77 @@ struct Comprehension {
 impl Comprehension {
     /// Returns the innermost comprehension.
     fn find(source: &TokenText<'_>) -> Option<Self> {
-        let is_for = |n: &usize| {
-            source.word(*n) == Some("for")
-                && source.kind(n + 1) == Some(Kind::Ident)
-                && source.kind(n + 2) == Some(Kind::In)
+        let variables = |n: usize| {
+            (source.word(n) == Some("for") && source.kind(n + 1) == Some(Kind::Ident))
+                .then_some(())?;
+            if source.kind(n + 2) == Some(Kind::In) {
+                return Some(n + 1..n + 2);
+            }
+            let is_pair = source.kind(n + 2) == Some(Kind::Comma)
+                && source.kind(n + 3) == Some(Kind::Ident)
+                && source.kind(n + 4) == Some(Kind::In);
+            is_pair.then_some(n + 1..n + 4)
         };
-        let for_ = (1..source.len()).rev().find(is_for)?;
+        let (for_, variables) = (1..source.len())
+            .rev()
+            .find_map(|n| Some((n, variables(n)?)))?;
         let encloses = |open: &usize| {
             let is_open = source.kind(*open).is_some_and(Kind::opens_bracket);
             is_open && source.close(*open).is_some_and(|close| close > for_)
         };
         let open = (0..for_).rev().find(encloses)?;
         let close = source.close(open)?;
-        let list = for_ + 3..close;
-        let mut if_ = None;
-        let mut n = list.start;
-        while n < list.end {
-            if source.word(n) == Some("if") {
-                if_ = Some(n);
-                break;
+        let start = variables.end + 1;
+        let next = |word: &str| {
+            let mut n = start;
+            while n < close {
+                if source.word(n) == Some(word) {
+                    return Some(n);
+                }
+                n = match source.kind(n)? {
+                    kind if kind.opens_bracket() => source.close(n)? + 1,
+                    _ => n + 1,
+                };
             }
-            n = match source.kind(n)? {
-                kind if kind.opens_bracket() => source.close(n)? + 1,
-                _ => n + 1,
-            };
-        }
+            None
+        };
+        let if_ = next("if");
         let end = if_.unwrap_or(close);
+        let colon = next(":").filter(|_| open + 1 == for_);
         let simple = |tokens: Range<usize>| {
             (tokens.start < tokens.end && !source.has_separator(&tokens)).then_some(tokens)
+        };
+        let (value, list) = match colon {
+            Some(colon) => (colon + 1..end, start..colon),
+            None => (open + 1..for_, start..end),
         };
         Some(Self {
             open,
             close,
-            value: simple(open + 1..for_)?,
-            variable: for_ + 1,
-            list: simple(list.start..end)?,
+            value: simple(value)?,
+            variables,
+            list: simple(list)?,
             condition: match if_ {
                 Some(if_) => Some(simple(if_ + 1..close)?),
                 None => None,
             },
         })
+    }
+
+    /// Returns the function around the comprehension, and the tokens of the call. The function may have a list of the
+    /// items as its argument.
+    fn call<'s>(&self, source: &TokenText<'s>) -> Option<(&'s str, Range<usize>)> {
+        let (mut open, mut close) = (self.open, self.close);
+        if source.kind(open)? == Kind::OpenBracket {
+            (open, close) = (open.checked_sub(1)?, close + 1);
+            let is_argument = source.kind(open)? == Kind::OpenParen
+                && source.kind(close) == Some(Kind::CloseParen);
+            is_argument.then_some(())?;
+        }
+        let name = open.checked_sub(1)?;
+        let is_call = source.kind(open)? == Kind::OpenParen && source.kind(name)? == Kind::Ident;
+        let is_member = name > 0 && source.kind(name - 1) == Some(Kind::Dot);
+        (is_call && !is_member).then_some((source.word(name)?, name..close + 1))
     }
 }
 
@@ -67,40 +99,67 @@ impl Comprehension {
 pub(super) fn comprehension(source: &TokenText<'_>) -> Option<Proposal> {
     let comprehension = Comprehension::find(source)?;
     let list = source.receiver_text(&comprehension.list)?;
-    let variable = source.word(comprehension.variable)?;
+    let variable = source.source(&comprehension.variables)?;
     let value = source.source(&comprehension.value)?;
-    let is_item = value == variable;
-    if source.kind(comprehension.open)? == Kind::OpenBracket {
-        let text = match &comprehension.condition {
-            Some(condition) if is_item => {
-                format!("{list}.filter({variable}, {})", source.source(condition)?)
-            }
-            Some(condition) => {
-                let condition = source.source(condition)?;
-                format!("{list}.map({variable}, {condition}, {value})")
-            }
-            None => format!("{list}.map({variable}, {value})"),
-        };
-        let bytes = source.bytes(&(comprehension.open..comprehension.close + 1))?;
-        return Some(Proposal::edit(bytes, text));
-    }
-    let name = comprehension.open.checked_sub(1)?;
-    let value = source.operand_text(&comprehension.value, 1)?;
-    let text = match (source.word(name)?, &comprehension.condition) {
-        ("any", None) => format!("{list}.exists({variable}, {value})"),
-        ("all", None) => format!("{list}.all({variable}, {value})"),
-        ("any", Some(condition)) => {
-            let condition = source.operand_text(condition, 1)?;
-            format!("{list}.exists({variable}, {condition} && {value})")
-        }
-        ("all", Some(condition)) => {
-            let condition = source.source(condition)?;
-            format!("{list}.all({variable}, !({condition}) || {value})")
-        }
-        _ => return None,
+    let is_pair = comprehension.variables.len() > 1;
+    // A macro with two variables iterates over the keys and the values of a map.
+    let list = match list.strip_suffix(".items()") {
+        Some(map) if is_pair => map.to_owned(),
+        _ => list,
     };
-    let bytes = source.bytes(&(name..comprehension.close + 1))?;
-    Some(Proposal::edit(bytes, text))
+    let condition = match &comprehension.condition {
+        Some(condition) => Some((
+            source.source(condition)?,
+            source.operand_text(condition, 1)?,
+        )),
+        None => None,
+    };
+    let items = || {
+        let is_item = value == variable;
+        match condition {
+            _ if is_pair => None,
+            Some((condition, _)) if is_item => {
+                Some(format!("{list}.filter({variable}, {condition})"))
+            }
+            Some((condition, _)) => Some(format!("{list}.map({variable}, {condition}, {value})")),
+            None if is_item => Some(list.clone()),
+            None => Some(format!("{list}.map({variable}, {value})")),
+        }
+    };
+    let operand = source.operand_text(&comprehension.value, 1)?;
+    let call = comprehension.call(source);
+    let of_call = call.and_then(|(name, whole)| {
+        let text = match (name, &condition) {
+            ("any" | "anytrue", None) => format!("{list}.exists({variable}, {operand})"),
+            ("all" | "alltrue", None) => format!("{list}.all({variable}, {operand})"),
+            ("any" | "anytrue", Some((_, condition))) => {
+                format!("{list}.exists({variable}, {condition} && {operand})")
+            }
+            ("all" | "alltrue", Some((condition, _))) => {
+                format!("{list}.all({variable}, !({condition}) || {operand})")
+            }
+            ("sum", _) if value == "1" && !is_pair => match condition {
+                Some((condition, _)) => format!("size({list}.filter({variable}, {condition}))"),
+                None => format!("size({list})"),
+            },
+            ("sum" | "min" | "max", _) => format!("{}.{name}()", items()?),
+            ("list" | "tuple" | "tolist", _) => items()?,
+            _ => return None,
+        };
+        Some((text, whole))
+    });
+    let (text, tokens) = match of_call {
+        Some(call) => call,
+        // The parentheses of a call remain.
+        None if source.kind(comprehension.open)? == Kind::OpenParen
+            && comprehension.call(source).is_some() =>
+        {
+            (items()?, comprehension.open + 1..comprehension.close)
+        }
+        None if source.kind(comprehension.open)? == Kind::OpenBrace => return None,
+        None => (items()?, comprehension.open..comprehension.close + 1),
+    };
+    Some(Proposal::edit(source.bytes(&tokens)?, text))
 }
 
 /// Replaces `a[0:3]` by `a.substring(0, 3)`.

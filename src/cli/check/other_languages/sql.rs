@@ -1,5 +1,8 @@
 //! Proposes CEL for operators of SQL.
 
+use std::fmt::Write as _;
+use std::ops::Range;
+
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::rewrite::Proposal;
 use crate::cli::check::rewrite::string_content;
@@ -28,7 +31,8 @@ pub(super) fn in_list(source: &TokenText<'_>) -> Option<Proposal> {
 
 /// Replaces `a LIKE 'b%'` by `a.startsWith('b')`.
 pub(super) fn like(source: &TokenText<'_>) -> Option<Proposal> {
-    let n = keyword(source, "like")?;
+    let ignores_case = keyword(source, "ilike");
+    let n = keyword(source, "like").or(ignores_case)?;
     let before = n.checked_sub(1)?;
     let is_negated = source.word(before)?.eq_ignore_ascii_case("not");
     let receiver = source.receiver(if is_negated { before } else { n })?;
@@ -41,9 +45,19 @@ pub(super) fn like(source: &TokenText<'_>) -> Option<Proposal> {
     let pattern = n + 1..n + 2;
     let content = string_content(source, &pattern)?;
     let quote = source.source(&pattern)?.get(..1)?;
+    let content = if ignores_case == Some(n) {
+        content.to_lowercase()
+    } else {
+        content.to_owned()
+    };
     let part = content.trim_matches('%');
     let quoted = format!("{quote}{part}{quote}");
-    let text = source.source(&receiver)?;
+    let text = source.source(&receiver)?.to_owned();
+    let text = if ignores_case == Some(n) {
+        text + ".lowerAscii()"
+    } else {
+        text
+    };
     let sign = if is_negated { "!" } else { "" };
     let is_prefix = content.strip_suffix('%') == Some(part);
     let is_suffix = content.strip_prefix('%') == Some(part);
@@ -78,4 +92,110 @@ pub(super) fn between(source: &TokenText<'_>) -> Option<Proposal> {
     let whole = value.start..high.end;
     let new = source.in_place_of(&whole, new, AND);
     Some(Proposal::edit(source.bytes(&whole)?, new))
+}
+
+/// Replaces `CASE WHEN a THEN b ELSE c END` by `a ? b : c`.
+pub(super) fn case(source: &TokenText<'_>) -> Option<Proposal> {
+    let is_word = |n: usize, word: &str| {
+        let own = source.word(n).unwrap_or_default();
+        own.eq_ignore_ascii_case(word)
+    };
+    let case = (0..source.len()).find(|n| is_word(*n, "case"))?;
+    let next = |from: usize, words: &[&str]| {
+        (from..source.len()).find(|n| words.iter().any(|word| is_word(*n, word)))
+    };
+    let part = |tokens: Range<usize>| {
+        (tokens.start < tokens.end && !source.has_separator(&tokens))
+            .then(|| source.source(&tokens))?
+    };
+    let mut when = next(case + 1, &["when"])?;
+    let compared = part(case + 1..when);
+    let mut text = String::new();
+    loop {
+        let then = next(when + 1, &["then"])?;
+        let end = next(then + 1, &["when", "else", "end"])?;
+        let (condition, value) = (part(when + 1..then)?, part(then + 1..end)?);
+        let condition = match compared {
+            Some(compared) => format!("{compared} == {condition}"),
+            None => condition.to_owned(),
+        };
+        let _ = write!(text, "{condition} ? {value} : ");
+        if is_word(end, "when") {
+            when = end;
+            continue;
+        }
+        let hint = || Proposal::hint("CEL has no `CASE`: write `condition ? value : other`");
+        if is_word(end, "end") {
+            return Some(hint());
+        }
+        let last = next(end + 1, &["end"])?;
+        text.push_str(part(end + 1..last)?);
+        let whole = case..last + 1;
+        let text = source.in_place_of(&whole, text, 0);
+        return Some(Proposal::edit(source.bytes(&whole)?, text));
+    }
+}
+
+/// The types of SQL and of other languages, each with the conversion of CEL.
+const CONVERSIONS: [(&[&str], &str); 4] = [
+    (&["int", "integer", "bigint", "number"], "int"),
+    (&["text", "varchar", "char", "string"], "string"),
+    (&["float", "double", "real", "numeric", "decimal"], "double"),
+    (&["bool", "boolean"], "bool"),
+];
+
+fn conversion(type_: &str) -> Option<&'static str> {
+    let mut rows = CONVERSIONS.iter();
+    let row = rows.find(|(names, _)| names.iter().any(|it| it.eq_ignore_ascii_case(type_)));
+    row.map(|(_, function)| *function)
+}
+
+/// Replaces `CAST(a AS INT)` and `a::int` by `int(a)`.
+pub(super) fn cast(source: &TokenText<'_>) -> Option<Proposal> {
+    let cast = (0..source.len()).find(|n| {
+        let word = source.word(*n).unwrap_or_default();
+        word.eq_ignore_ascii_case("cast") && source.kind(n + 1) == Some(Kind::OpenParen)
+    });
+    if let Some(cast) = cast {
+        let close = source.close(cast + 1)?;
+        let as_ = (cast + 2..close).rev().find(|n| {
+            let word = source.word(*n).unwrap_or_default();
+            word.eq_ignore_ascii_case("as")
+        })?;
+        let function = conversion(source.word(as_ + 1)?)?;
+        let value = source.source(&(cast + 2..as_))?;
+        let bytes = source.bytes(&(cast..close + 1))?;
+        return Some(Proposal::edit(bytes, format!("{function}({value})")));
+    }
+    let colon = (1..source.len()).find(|n| {
+        source.kind(*n) == Some(Kind::Colon)
+            && source.kind(n + 1) == Some(Kind::Colon)
+            && source.is_adjacent(*n)
+    })?;
+    let value = source.receiver(colon)?;
+    let function = conversion(source.word(colon + 2)?)?;
+    let text = format!("{function}({})", source.source(&value)?);
+    let bytes = source.bytes(&(value.start..colon + 3))?;
+    Some(Proposal::edit(bytes, text))
+}
+
+/// Returns a hint about `a <> ['b']`. A literal translation allows each list with another item.
+pub(super) fn unequal_list(source: &TokenText<'_>) -> Option<Proposal> {
+    let n = (1..source.len()).find(|n| {
+        source.kind(*n) == Some(Kind::Less)
+            && source.kind(n + 1) == Some(Kind::Greater)
+            && source.is_adjacent(*n)
+            && source.kind(n + 2) == Some(Kind::OpenBracket)
+    })?;
+    let list = source.source(&source.receiver(n)?)?;
+    let close = source.close(n + 2)?;
+    let items = source.source(&(n + 3..close))?;
+    let test = if source.has_separator(&(n + 3..close)) {
+        format!("!{list}.exists(x, x in [{items}])")
+    } else {
+        format!("!({items} in {list})")
+    };
+    Some(Proposal::hint(format!(
+        "write `{test}` if no item may be equal, or `{list} != [{items}]` to compare the whole list"
+    )))
 }

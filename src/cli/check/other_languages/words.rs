@@ -97,13 +97,21 @@ pub(super) fn formatted_string(source: &TokenText<'_>) -> Option<Proposal> {
     })?;
     let text = string_content(source, &(n + 1..n + 2))?;
     let quote = source.word(n + 1)?.chars().next()?;
-    let hint = Proposal::hint("concatenate the parts, as in `string(a) + ' is b'`");
+    let bytes = source.bytes(&(n..n + 2))?;
+    Some(match concatenated(text, "{", quote) {
+        Some(text) => Proposal::edit(bytes, text),
+        None => Proposal::hint("concatenate the parts, as in `string(a) + ' is b'`"),
+    })
+}
+
+/// Returns `string(a) + ' is b'` for the text `{a} is b`. `open` begins a value. `None` if a value is not a path.
+pub(super) fn concatenated(text: &str, open: &str, quote: char) -> Option<String> {
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let (literal, after) = rest.split_once('{').unwrap_or((rest, ""));
+        let (literal, after) = rest.split_once(open).unwrap_or((rest, ""));
         if literal.contains('}') {
-            return Some(hint);
+            return None;
         }
         if !literal.is_empty() {
             parts.push(format!("{quote}{literal}{quote}"));
@@ -111,18 +119,15 @@ pub(super) fn formatted_string(source: &TokenText<'_>) -> Option<Proposal> {
         if literal.len() == rest.len() {
             break;
         }
-        let Some((value, after)) = after.split_once('}') else {
-            return Some(hint);
-        };
+        let (value, after) = after.split_once('}')?;
         let is_of_path = |c: char| c.is_ascii_alphanumeric() || "._[]'()\"".contains(c);
         if value.is_empty() || !value.chars().all(is_of_path) {
-            return Some(hint);
+            return None;
         }
         parts.push(format!("string({value})"));
         rest = after;
     }
-    let bytes = source.bytes(&(n..n + 2))?;
-    Some(Proposal::edit(bytes, parts.join(" + ")))
+    Some(parts.join(" + "))
 }
 
 /// The comparison operators of shells, each with the operator of CEL.
@@ -156,7 +161,14 @@ pub(super) fn shell_test(source: &TokenText<'_>) -> Option<Proposal> {
         let opens = n.checked_sub(1).and_then(|n| source.kind(n)) == Some(Kind::OpenBracket);
         if opens && matches!(word, "n" | "z") {
             let end = source.close(n - 1)?;
-            let operand = source.source(&(n + 2..end))?;
+            let operand = n + 2..end;
+            let is_one = operand.len() == 1 || source.is_chain(&operand);
+            let Some(operand) = source.source(&operand).filter(|_| is_one) else {
+                return Some(Proposal::hint(
+                    "write `a != ''` for `-n a`, and `a == ''` for `-z a`",
+                ));
+            };
+            let operand = shell_variable(operand);
             let operator = if word == "n" { "!=" } else { "==" };
             let bytes = source.bytes(&with_brackets(n..end))?;
             return Some(Proposal::edit(bytes, format!("{operand} {operator} ''")));
@@ -166,6 +178,20 @@ pub(super) fn shell_test(source: &TokenText<'_>) -> Option<Proposal> {
             source.kind(n + 2)?,
             Kind::Ident | Kind::Int | Kind::String | Kind::Float
         );
+        // `-a` and `-o` are conjunctions.
+        let joins = (n + 2..source.len())
+            .find(|n| is_dash(*n) && matches!(source.word(n + 1), Some("a" | "o")));
+        if let Some(n) = joins {
+            let operator = if source.word(n + 1)? == "a" {
+                "&&"
+            } else {
+                "||"
+            };
+            return Some(Proposal::edit(
+                source.bytes(&(n..n + 2))?,
+                operator.to_owned(),
+            ));
+        }
         let (left, right) = (source.receiver(n)?, source.right(n + 2, RELATION)?);
         is_operand.then_some(())?;
         let text = format!(
@@ -178,12 +204,128 @@ pub(super) fn shell_test(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Returns a hint about the index `[*]` of `JSONPath`.
+/// Returns the variable in a string such as `"$a"` or `"${a}"` of a shell.
+fn shell_variable(operand: &str) -> &str {
+    let name = operand
+        .strip_prefix("\"$")
+        .and_then(|it| it.strip_suffix('"'));
+    let name = name.map(|it| {
+        let inner = it.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+        inner.unwrap_or(it)
+    });
+    name.unwrap_or(operand)
+}
+
+/// Hints about words that begin a statement or a declaration in other languages. Each word is followed by another word.
+const STATEMENTS: [(&[&str], &str); 6] = [
+    (
+        &[
+            "const", "let", "var", "val", "local", "with", "declare", "set",
+        ],
+        "declare a variable in `spec.variables`, and read it as `variables.name`",
+    ),
+    (
+        &["for", "foreach", "while"],
+        "write `list.all(x, ...)` to test each item, or `list.exists(x, ...)`",
+    ),
+    (
+        &["function", "def", "func", "fn", "lambda"],
+        "expressions declare no functions: write a macro such as `list.all(x, ...)`",
+    ),
+    (
+        &["select"],
+        "expressions have no queries: write a macro such as `list.exists(x, ...)`",
+    ),
+    (
+        &[
+            "delete",
+            "throw",
+            "raise",
+            "deny",
+            "violation",
+            "assert",
+            "require",
+        ],
+        "an expression is a condition: write a bool that is true for an allowed request",
+    ),
+    (
+        &["echo", "test", "grep", "case"],
+        "an expression runs no commands: write a condition such as `a.b == 'c'`",
+    ),
+];
+
+/// Removes `return` and `new`, and explains statements and declarations of other languages.
+pub(super) fn statement(source: &TokenText<'_>) -> Option<Proposal> {
+    let removed = |n: usize| {
+        let bytes = source.bytes(&(n..n + 2))?;
+        let next = source.word(n + 1)?;
+        Some(Proposal {
+            help: format!("remove `{}`", source.word(n)?),
+            ..Proposal::edit(bytes, next.to_owned())
+        })
+    };
+    let is_assignment = |n: usize| {
+        source.kind(n) == Some(Kind::Colon)
+            && source
+                .bytes(&(n..n + 1))
+                .and_then(|bytes| source.text.get(bytes.end..))
+                .is_some_and(|rest| rest.starts_with('='))
+    };
+    // A set or an array of Rego.
+    let is_set = (0..source.len()).any(|n| {
+        matches!(source.kind(n), Some(Kind::OpenBrace | Kind::OpenBracket))
+            && source.kind(n + 1) == Some(Kind::Ident)
+            && source.before(n + 2).is_some_and(|it| it.trim() == "|")
+    });
+    if is_set {
+        return Some(Proposal::hint(
+            "write `list.filter(x, ...)` or `list.map(x, ...)` for a comprehension",
+        ));
+    }
+    if source.word(0) == Some("return") {
+        return removed(0);
+    }
+    // `*` of Go reads the value of a pointer.
+    if source.kind(0) == Some(Kind::Star) && source.kind(1) == Some(Kind::Ident) {
+        return removed(0);
+    }
+    let new = (0..source.len())
+        .find(|n| source.word(*n) == Some("new") && source.kind(n + 1) == Some(Kind::Ident));
+    if let Some(new) = new {
+        return removed(new);
+    }
+    let is_followed = |n: usize| {
+        let is_function = matches!(source.word(n), Some("function" | "func" | "def"));
+        let is_var = source.word(n) == Some("var") && source.kind(n + 1) == Some(Kind::Dot);
+        is_var
+            || is_function
+            || matches!(
+                source.kind(n + 1),
+                Some(Kind::Ident | Kind::Star | Kind::Int | Kind::OpenBrace)
+            )
+    };
+    let of_word = (0..source.len()).find_map(|n| {
+        let is_field = n > 0 && source.kind(n - 1) == Some(Kind::Dot);
+        let word = source.word(n).filter(|_| is_followed(n) && !is_field)?;
+        let mut rows = STATEMENTS.iter();
+        let row = rows.find(|(words, _)| words.iter().any(|it| it.eq_ignore_ascii_case(word)));
+        row.map(|(_, hint)| Proposal::hint(*hint))
+    });
+    of_word.or_else(|| {
+        (0..source.len())
+            .any(is_assignment)
+            .then(|| Proposal::hint(STATEMENTS.first().map_or("", |(_, hint)| hint)))
+    })
+}
+
+/// Returns a hint about the index `[*]` of `JSONPath` or `[]` of jq.
 pub(super) fn index_of_all(source: &TokenText<'_>) -> Option<Proposal> {
     let open = (1..source.len()).find(|n| {
         source.kind(*n) == Some(Kind::OpenBracket)
-            && source.kind(n + 1) == Some(Kind::Star)
-            && source.kind(n + 2) == Some(Kind::CloseBracket)
+            && source.kind(n + 1 + usize::from(source.kind(n + 1) == Some(Kind::Star)))
+                == Some(Kind::CloseBracket)
+            && source.is_adjacent(n - 1)
+            && source.receiver(*n).is_some()
     })?;
     any_index(source, open)
 }

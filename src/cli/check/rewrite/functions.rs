@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::modules::text_and_pattern;
 use super::sizes::{is_variable_of_macro, path};
 use super::{Context, MemberCall, Proposal};
 use crate::cel::syntax::token::Kind;
@@ -59,21 +60,31 @@ pub(super) fn call_of(
                 MEMBER,
             )
         }
+        // `a = ANY(list)` of SQL.
+        ("ANY" | "SOME", [first, ..]) => any_of(source, whole, &(first.start..args.last()?.end)),
+        ("split" | "explode", [separator, text])
+            if is_literal(source, separator) && !is_literal(source, text) =>
+        {
+            member(text, "split", separator)
+        }
         ("concat" | "join" | "implode", [separator, list])
             if source.kind(separator.start)? == Kind::String && separator.len() == 1 =>
         {
             member(list, "join", separator)
         }
+        ("concat" | "CONCAT" | "Concat", [first, .., last]) if !is_literal(source, first) => {
+            let parts = args.iter().map(|arg| source.source(arg));
+            let parts: Option<Vec<&str>> = parts.collect();
+            let is_simple = !source.has_separator(first) && !source.has_separator(last);
+            is_simple.then(|| replace(parts?.join(" + "), RELATION + 1))?
+        }
         (_, [first, second]) if meant == "matches" => {
             if name == "matches" {
                 return None;
             }
-            // Rego and Python expect the pattern first.
-            if is_literal(source, first) && !is_literal(source, second) {
-                member(second, "matches", first)
-            } else {
-                member(first, "matches", second)
-            }
+            let is_text_first = TEXT_FIRST.contains(&&*suggestion::normalized(name));
+            let (text, pattern) = text_and_pattern(source, (first, second), !is_text_first);
+            member(text, "matches", pattern)
         }
         (_, [whole, part]) if meant == "contains" => {
             contains(context, source, (whole, part), &replace)
@@ -90,6 +101,9 @@ pub(super) fn call_of(
     }
 }
 
+/// The functions of other languages that have the text before the pattern, in lower case and without `_`.
+const TEXT_FIRST: [&str; 3] = ["matches", "regexplike", "regexpmatches"];
+
 fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
     tokens.len() == 1 && source.kind(tokens.start) == Some(Kind::String)
 }
@@ -100,6 +114,25 @@ fn is_item(source: &TokenText<'_>, item: &Range<usize>, list: &Range<usize>) -> 
     Some(format!(
         "{item} in {}",
         source.operand_text(list, RELATION)?
+    ))
+}
+
+/// Proposes `a in list` for `a == ANY(list)`, and `a in [b, c]` for `a == ANY(b, c)`.
+fn any_of(source: &TokenText<'_>, whole: &Range<usize>, items: &Range<usize>) -> Option<Proposal> {
+    let operator = whole.start.checked_sub(1)?;
+    (source.kind(operator)? == Kind::Equals).then_some(())?;
+    let left = source.left(operator, RELATION)?;
+    let list = source.source(items)?;
+    let is_one = !source.has_separator(items) && source.kind(items.start)? != Kind::String;
+    let list = if is_one {
+        list.to_owned()
+    } else {
+        format!("[{list}]")
+    };
+    let text = format!("{} in {list}", source.source(&left)?);
+    Some(Proposal::edit(
+        source.bytes(&(left.start..whole.end))?,
+        text,
     ))
 }
 
@@ -126,6 +159,9 @@ fn contains(
         } else {
             replace(test, RELATION)
         };
+    }
+    if source.kind(whole.start) == Some(Kind::OpenBracket) {
+        return replace(test, RELATION);
     }
     if is_literal(source, whole) || path.as_deref().is_some_and(context.is_declared) {
         return replace(text, MEMBER);

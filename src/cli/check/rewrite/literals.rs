@@ -11,7 +11,13 @@ use crate::library::quantity::Quantity;
 /// Proposes a correction of an invalid duration, such as `1d` or `5 minutes`.
 pub(super) fn literal(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let content = string_content(source, &(n..n + 1))?;
-    let is_call = source.word(n.checked_sub(2)?)? == "duration";
+    let function = source.word(n.checked_sub(2)?)?;
+    if function == "timestamp" && is_date(content) {
+        let bytes = source.bytes(&(n..n + 1))?;
+        let proposal = Proposal::edit(bytes, format!("'{content}T00:00:00Z'"));
+        return Some(proposal.with_reason("a timestamp has a time and a zone"));
+    }
+    let is_call = function == "duration";
     let duration = is_call.then(|| duration(content))?;
     let Some(duration) = duration else {
         let is_number = content.parse::<f64>().is_ok();
@@ -24,6 +30,14 @@ pub(super) fn literal(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let bytes = source.bytes(&(n..n + 1))?;
     let proposal = Proposal::edit(bytes, format!("'{duration}'"));
     Some(proposal.with_reason("the units of a duration are h, m, s, ms, us and ns"))
+}
+
+/// Returns true for a date such as `2026-01-31`.
+fn is_date(text: &str) -> bool {
+    let is_digits =
+        |part: &str, n: usize| part.len() == n && part.chars().all(|c| c.is_ascii_digit());
+    let parts: Vec<&str> = text.split('-').collect();
+    matches!(&*parts, [year, month, day] if is_digits(year, 4) && is_digits(month, 2) && is_digits(day, 2))
 }
 
 /// Returns the duration in the format of Go for a text such as `1d`, `5 minutes`, `1 hour 30 min` or `PT5M`.

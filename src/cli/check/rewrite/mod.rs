@@ -5,12 +5,18 @@
 //! one possible result.
 
 mod calls;
+mod engines;
 mod functions;
 mod literals;
+mod modules;
+mod predicates;
+pub(super) mod presence;
 mod relations;
+mod results;
 mod selection;
 mod sizes;
 mod times;
+pub(super) mod type_tests;
 mod undeclared;
 
 use std::ops::Range;
@@ -19,6 +25,7 @@ use self::calls::{MemberCall, alternatives, call, conversion, decision, has_name
 use self::functions::global_call;
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
 use self::relations::{chained, quantity_of_variable};
+use self::results::{appended, result_type};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
 use self::sizes::{path, size_of_collection};
 use self::times::{seconds, time_difference, time_sum};
@@ -138,8 +145,10 @@ pub(super) fn proposal(
         {
             json_patch(&source)
         }
-        Some(DiagnosticKind::TypeMismatch { actual, .. }) if *actual == Type::String => {
+        Some(DiagnosticKind::TypeMismatch { actual, .. }) if *actual != Type::Bool => {
             alternatives(&source, n)
+                .filter(|_| *actual == Type::String)
+                .or_else(|| default_after_or(&source, n))
         }
         Some(DiagnosticKind::FieldTypeMismatch { declared, .. }) => {
             field_value(&source, n, declared)
@@ -231,6 +240,26 @@ fn overload(
             .or_else(|| operator(source, n, function, (left, right))),
         _ => None,
     }
+}
+
+/// Returns a hint about `a.b || 'c'`, where `'c'` is the default value of other languages. `n` is a token of one of the
+/// operands.
+fn default_after_or(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
+    let is_or = |n: usize| source.kind(n) == Some(Kind::Or);
+    let or = match n.checked_sub(1) {
+        Some(before) if is_or(before) => before,
+        _ if matches!(source.kind(n)?, Kind::Dot | Kind::OpenBracket) => source.chain_end(n)?,
+        _ => source.chain_end(n + 1)?,
+    };
+    let literal = or + 1..or + 2;
+    let is_bool = matches!(source.kind(literal.start)?, Kind::True | Kind::False);
+    (is_or(or) && presence::is_literal(source, &literal) && !is_bool).then_some(())?;
+    let chain = source.receiver(or)?;
+    let value = presence::optional_text(source.source(&chain)?)?;
+    let default = source.source(&literal)?;
+    Some(Proposal::hint(format!(
+        "`||` accepts only bools: write `{value}.orValue({default})` for a default value"
+    )))
 }
 
 /// Proposes a condition for an operand that is not a bool.
@@ -399,7 +428,7 @@ fn operator(
     arithmetic(source, function, [(&left, left_type), (&right, right_type)])
 }
 
-/// Proposes `has(a.b)` for `has(a.b) != null`, and `!has(a.b)` for `has(a.b) == null`.
+/// Proposes `a` for `a != null`, and `!a` for `a == null`, if `a` is a bool such as `has(b.c)`.
 fn null_of_test(
     source: &TokenText<'_>,
     n: usize,
@@ -407,13 +436,16 @@ fn null_of_test(
 ) -> Option<Proposal> {
     let (left, right) = source.operands(n)?;
     let is_null = *left_type == Type::Bool && *right_type == Type::Null;
-    let is_test = source.word(left.start)? == "has" && source.is_chain(&left);
-    (is_null && is_test).then_some(())?;
+    (is_null && source.is_chain(&left)).then_some(())?;
     let is_equal = source.kind(n)? == Kind::Equals;
     let sign = if is_equal { "!" } else { "" };
     let text = format!("{sign}{}", source.source(&left)?);
     let proposal = Proposal::edit(source.bytes(&(left.start..right.end))?, text);
-    Some(proposal.with_reason("has() is true or false, never null"))
+    Some(proposal.with_reason(if source.word(left.start)? == "has" {
+        "has() is true or false, never null"
+    } else {
+        "a bool is never null"
+    }))
 }
 
 /// Proposes the correction of `+`, `-`, `in` or `%` with operands of the wrong types.
@@ -486,6 +518,13 @@ fn arithmetic(
 fn negated(source: &TokenText<'_>, n: usize, types: (&Type, &Type)) -> Option<Proposal> {
     let (left, right) = source.operands(n)?;
     let is_of_left = source.kind(left.start)? == Kind::Exclamation && *types.0 == Type::Bool;
+    let is_of_test = source.word(left.start + 1) == Some("has") && *types.1 == Type::Null;
+    if is_of_left && is_of_test {
+        let test = source.source(&(left.start + 1..left.end))?;
+        return Some(Proposal::hint(format!(
+            "has() is true or false, never null: write `{test}` for a present value, or `!{test}` for an absent one"
+        )));
+    }
     (is_of_left && *types.1 != Type::Bool).then_some(())?;
     let whole = left.start + 1..right.end;
     let text = format!("({})", source.source(&whole)?);
@@ -730,60 +769,6 @@ fn field_value(source: &TokenText<'_>, n: usize, declared: &str) -> Option<Propo
     };
     let literal = unquoted(source, &value, &type_)?;
     Some(Proposal::edit(source.bytes(&value)?, literal.to_owned()))
-}
-
-/// Proposes a conversion of the whole expression to the required type. `message` names the actual type.
-fn result_type(context: Context<'_>, source: &TokenText<'_>, message: &str) -> Option<Proposal> {
-    let whole = 0..source.len();
-    let bytes = source.bytes(&whole)?;
-    let text = source.source(&whole)?;
-    let actual = message.rsplit_once(" got ")?.1.split(',').next()?.trim();
-    match context.role {
-        Role::MessageExpression | Role::AuditAnnotation => match actual {
-            // The hint does not propose string(), which fails for a list.
-            "dyn" if source.is_chain(&whole) && (context.is_collection)(text) => {
-                Some(Proposal::hint(format!(
-                    "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"
-                )))
-            }
-            "dyn"
-            | "int"
-            | "uint"
-            | "bool"
-            | "double"
-            | "timestamp"
-            | "duration"
-            | "google.protobuf.Timestamp"
-            | "google.protobuf.Duration" => Some(Proposal::edit(bytes, format!("string({text})"))),
-            list if list.starts_with("list(string") || list.starts_with("list(dyn") => {
-                let text = source.receiver_text(&whole)?;
-                Some(Proposal::edit(bytes, format!("{text}.join(', ')")))
-            }
-            _ => None,
-        },
-        Role::JsonPatch if actual.starts_with("list(map(") => json_patch(source),
-        Role::JsonPatch if actual == "JSONPatch" => {
-            Some(Proposal::edit(bytes, format!("[{text}]")))
-        }
-        Role::Validation | Role::MatchCondition
-            if actual.ends_with(".Decision") && source.is_chain(&whole) =>
-        {
-            Some(appended(bytes, text, ".allowed()"))
-        }
-        _ => None,
-    }
-}
-
-/// Proposes to append the call `call` to the expression `text`, which a hint does not quote if it is long.
-fn appended(bytes: Range<usize>, text: &str, call: &str) -> Proposal {
-    let proposal = Proposal::edit(bytes, format!("{text}{call}"));
-    if text.len() + call.len() <= MAX_SHOWN {
-        return proposal;
-    }
-    Proposal {
-        help: format!("append `{call}`"),
-        ..proposal
-    }
 }
 
 #[cfg(test)]

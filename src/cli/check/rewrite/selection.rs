@@ -185,6 +185,12 @@ fn null_variable(
         "namespaceObject" if context.role == Role::MatchCondition => Some(Proposal::hint(
             "`namespaceObject` is null in match conditions: use a namespaceSelector, or a validation",
         )),
+        "object" => Some(Proposal::hint(
+            "`object` is null in DELETE requests: write `object == null || ...` to allow them, or read `oldObject`",
+        )),
+        "oldObject" => Some(Proposal::hint(
+            "`oldObject` is null in CREATE requests: write `oldObject == null || ...` to allow them",
+        )),
         _ => None,
     }
 }
@@ -249,6 +255,11 @@ pub(super) fn undefined_field(
             add(&format!("userInfo.{}", name.to_lowercase()))
         }
         ("request.userInfo" | "request.user", "user" | "name" | "userName") => add("username"),
+        // The fields of the object, and the embedded structs of Go.
+        (metadata @ ("object.metadata" | "oldObject.metadata"), "kind" | "apiVersion") => replace(
+            &format!("{}.{name}", metadata.trim_end_matches(".metadata")),
+        ),
+        ("object" | "oldObject", "ObjectMeta" | "objectMeta") => add("metadata"),
         _ => length(source, n),
     }
 }

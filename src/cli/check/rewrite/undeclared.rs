@@ -1,8 +1,12 @@
 //! Proposes replacements for names and functions that are not declared.
 
-use super::functions::{any_index, call_of, global_call, keys, values, without_variable};
+use super::engines;
+use super::functions::{any_index, global_call, keys, values, without_variable};
+use super::modules::{module_function, searched};
+use super::predicates::predicate;
 use super::selection::{dashed_variable, label_key};
-use super::{Context, MemberCall, Proposal, string_content};
+use super::type_tests::type_of;
+use super::{Context, MemberCall, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
 use crate::cli::check::tokens::{RELATION, TokenText, UNARY};
@@ -26,15 +30,21 @@ pub(super) fn undeclared(
     }
     if let Some(proposal) = label_key(context, source, n)
         .or_else(|| module_function(context, source, n))
-        .or_else(|| parameters(context, source, n))
-        .or_else(|| object_of_other_engines(source, n))
+        .or_else(|| engines::variable(context, source, n))
         .or_else(|| leading_dot(source, n, name))
         .or_else(|| dashed_variable(context, source, n.checked_sub(3)?))
     {
         return Some(proposal);
     }
-    if name == "_" && source.kind(n.checked_sub(1)?)? == Kind::OpenBracket {
+    // The index of any item in Rego is `_` or a new variable.
+    let before = n.checked_sub(1).and_then(|n| source.kind(n));
+    let is_index =
+        before == Some(Kind::OpenBracket) && source.kind(n + 1) == Some(Kind::CloseBracket);
+    if is_index && name.len() == 1 {
         return any_index(source, n - 1);
+    }
+    if matches!(name, "CURRENT_TIMESTAMP" | "CURRENT_DATE" | "now") {
+        return Some(Proposal::hint("expressions cannot read the current time"));
     }
     let bytes = source.bytes(&(n..n + 1))?;
     let is_brace = source.kind(n + 1) == Some(Kind::OpenBrace);
@@ -79,6 +89,18 @@ pub(super) fn undeclared(
     unquoted_string(source, n)
 }
 
+/// The functions of other languages that convert a value, each with the conversion of CEL. The names are in lower case,
+/// without `_`.
+const CONVERSIONS: [(&[&str], &str); 4] = [
+    (&["parseint", "toint", "atoi", "int64"], "int"),
+    (&["parsefloat", "tofloat", "todouble", "float64"], "double"),
+    (&["tostring", "str"], "string"),
+    (&["boolean", "tobool", "toboolean", "parsebool"], "bool"),
+];
+
+/// The functions of other languages that convert a value to an integer or to a floating-point number.
+const NUMBERS: [&str; 3] = ["number", "tonumber", "float"];
+
 /// Proposes a replacement for the call of an undeclared function. `n` is the parenthesis.
 fn function(
     context: Context<'_>,
@@ -89,22 +111,46 @@ fn function(
     if let Some(proposal) = negation(source, n, name) {
         return Some(proposal);
     }
-    let conversion = match name {
-        "parseInt" | "toInt" | "atoi" => Some("int"),
-        "parseFloat" | "toFloat" | "toDouble" => Some("double"),
-        "toString" | "str" => Some("string"),
-        _ => None,
-    };
+    let mut rows = CONVERSIONS.iter();
+    let conversion = rows.find(|(names, _)| names.contains(&&*suggestion::normalized(name)));
+    let conversion = conversion.map(|(_, function)| *function);
     let Some(call) = MemberCall::new(source, n) else {
+        let start = n.checked_sub(1)?;
+        let compiled = || {
+            matches!(name, "re" | "regex" | "regexp" | "Regex" | "RegExp")
+                .then(|| searched(source, start, n))?
+        };
         if let Some(proposal) = macro_of_list(source, n, name)
-            .or_else(|| pattern(source, n, name))
+            .or_else(compiled)
+            .or_else(|| type_of(source).filter(|_| name == "typeof"))
+            .or_else(|| predicate(source, n, (name, None)))
             .or_else(|| global_call(context, source, n, name))
         {
             return Some(proposal);
         }
-        let bytes = source.bytes(&(n.checked_sub(1)?..n))?;
-        return conversion.map(|conversion| Proposal::edit(bytes, conversion.to_owned()));
+        let args = source.arguments(n)?;
+        let value = source.source(args.first()?)?;
+        let whole = source.bytes(&(start..source.close(n)? + 1))?;
+        if NUMBERS.contains(&&*suggestion::normalized(name)) {
+            return Some(Proposal::hint(format!(
+                "write `int({value})` for an integer, or `double({value})`"
+            )));
+        }
+        // The second argument is the base.
+        return match (conversion?, args.as_slice()) {
+            (conversion, [_]) => {
+                let bytes = source.bytes(&(start..n))?;
+                Some(Proposal::edit(bytes, conversion.to_owned()))
+            }
+            ("int", [_, base]) if source.source(base)? == "10" => {
+                Some(Proposal::edit(whole, format!("int({value})")))
+            }
+            _ => None,
+        };
     };
+    if let Some(proposal) = predicate(source, n, (name, Some(&call))) {
+        return Some(proposal);
+    }
     let receiver = source.source(&call.receiver)?;
     if matches!(receiver, "Object" | "strings" | "fmt") {
         return module_function(context, source, call.receiver.start);
@@ -193,141 +239,6 @@ fn macro_of_list(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposa
     Some(Proposal::edit(source.bytes(&call)?, text))
 }
 
-/// Proposes `x.matches('a')` for `re('a').matches(x)`. `n` is the parenthesis after `re`.
-fn pattern(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
-    let close = source.close(n)?;
-    let is_pattern = matches!(name, "re" | "regex" | "regexp" | "Regex" | "RegExp");
-    let is_test = matches!(
-        source.word(close + 2),
-        Some("match" | "matches" | "test" | "search")
-    );
-    let open = close + 3;
-    let is_call = source.kind(close + 1)? == Kind::Dot && source.kind(open)? == Kind::OpenParen;
-    (is_pattern && is_test && is_call).then_some(())?;
-    let end = source.close(open)?;
-    let text = source.receiver_text(&(open + 1..end))?;
-    let text = format!("{text}.matches({})", source.source(&(n + 1..close))?);
-    Some(Proposal::edit(
-        source.bytes(&(n.checked_sub(1)?..end + 1))?,
-        text,
-    ))
-}
-
-/// Proposes a member function for another language's module function, such as `a.startsWith('b')` for
-/// `strings.HasPrefix(a, 'b')`. `n` is the name of the module.
-fn module_function(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<Proposal> {
-    let (dot, name, open) = (n + 1, n + 2, n + 3);
-    let is_call = source.kind(dot)? == Kind::Dot && source.kind(open)? == Kind::OpenParen;
-    let close = source.close(open).filter(|_| is_call)?;
-    if matches!(source.word(n)?, "Object" | "strings" | "fmt" | "_") {
-        let args = source.arguments(open)?;
-        let call = call_of(
-            context,
-            source,
-            source.word(name)?,
-            (&args, &(n..close + 1)),
-        );
-        if call.is_some() {
-            return call;
-        }
-    }
-    if matches!(
-        (source.word(n)?, source.word(name)?),
-        (
-            "Date" | "datetime" | "time",
-            "now" | "now_ns" | "Now" | "utcnow"
-        )
-    ) {
-        return Some(Proposal::hint("expressions cannot read the current time"));
-    }
-    let first = source.right(open + 1, 0)?;
-    let second = match source.kind(first.end)? {
-        Kind::Comma => Some(source.right(first.end + 1, 0)?),
-        _ => None,
-    };
-    let end = second.as_ref().unwrap_or(&first).end;
-    (end == close).then_some(())?;
-    let call = |receiver: &std::ops::Range<usize>, function: &str, arg: Option<&_>| {
-        let arg = match arg {
-            Some(arg) => source.source(arg)?,
-            None => "",
-        };
-        let text = format!("{}.{function}({arg})", source.receiver_text(receiver)?);
-        Some(Proposal::edit(source.bytes(&(n..close + 1))?, text))
-    };
-    match (source.word(n)?, source.word(name)?, &second) {
-        ("strings", "HasPrefix" | "startswith", Some(arg)) => call(&first, "startsWith", Some(arg)),
-        ("strings", "HasSuffix" | "endswith", Some(arg)) => call(&first, "endsWith", Some(arg)),
-        ("strings", "Contains" | "contains", Some(arg)) => call(&first, "contains", Some(arg)),
-        ("strings", "Split", Some(arg)) => call(&first, "split", Some(arg)),
-        ("strings", "ToLower", None) => call(&first, "lowerAscii", None),
-        ("strings", "ToUpper", None) => call(&first, "upperAscii", None),
-        ("strings", "TrimSpace", None) => call(&first, "trim", None),
-        (
-            "re" | "regex" | "regexp",
-            "match" | "search" | "fullmatch" | "MatchString",
-            Some(text),
-        ) => {
-            // Rego and Python expect the pattern first.
-            let is_literal = |tokens: &std::ops::Range<usize>| {
-                tokens.len() == 1 && source.kind(tokens.start) == Some(Kind::String)
-            };
-            let is_swapped = is_literal(text) && !is_literal(&first);
-            if source.word(n)? == "re" && matches!(source.word(name)?, "match" | "fullmatch") {
-                let (pattern, text) = if is_swapped {
-                    (text, &first)
-                } else {
-                    (&first, text)
-                };
-                let is_whole = source.word(name)? == "fullmatch";
-                return anchored(source, (text, pattern), is_whole, &(n..close + 1));
-            }
-            if is_swapped {
-                call(&first, "matches", Some(text))
-            } else {
-                call(text, "matches", Some(&first))
-            }
-        }
-        ("base64", ..) => Some(Proposal::hint("expressions cannot encode or decode base64")),
-        _ => None,
-    }
-}
-
-/// Proposes `x.matches('^a')` for `re.match('a', x)` of Python, which matches at the start of the string, and
-/// `x.matches('^a$')` for `re.fullmatch('a', x)`.
-fn anchored(
-    source: &TokenText<'_>,
-    (text, pattern): (&std::ops::Range<usize>, &std::ops::Range<usize>),
-    is_whole: bool,
-    whole: &std::ops::Range<usize>,
-) -> Option<Proposal> {
-    let end = if is_whole { "$" } else { "" };
-    let receiver = source.receiver_text(text)?;
-    let Some(content) = string_content(source, pattern) else {
-        let anchors = if is_whole {
-            "the pattern between `^` and `$`"
-        } else {
-            "`^` before the pattern"
-        };
-        return Some(Proposal::hint(format!(
-            "write `{receiver}.matches(...)` with {anchors}, because matches() searches the pattern anywhere"
-        )));
-    };
-    let quote = source.source(pattern)?.get(..1)?;
-    let content = content.strip_prefix('^').unwrap_or(content);
-    let content = content
-        .strip_suffix('$')
-        .filter(|_| is_whole)
-        .unwrap_or(content);
-    let content = if content.contains('|') {
-        format!("(?:{content})")
-    } else {
-        content.to_owned()
-    };
-    let call = format!("{receiver}.matches({quote}^{content}{end}{quote})");
-    Some(Proposal::edit(source.bytes(whole)?, call))
-}
-
 /// Proposes `object.spec` for the path `.spec` of `JSONPath` and jq. `n` is the dot or the name after it.
 fn leading_dot(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal> {
     let field = name.strip_prefix('.')?;
@@ -339,59 +250,6 @@ fn leading_dot(source: &TokenText<'_>, n: usize, name: &str) -> Option<Proposal>
     (source.kind(dot)? == Kind::Dot && source.word(dot + 1)? == field).then_some(())?;
     let bytes = source.bytes(&(dot..dot + 2))?;
     Some(Proposal::edit(bytes, format!("object.{field}")))
-}
-
-/// Proposes `params` for `input.parameters` of Gatekeeper. The parameters of a constraint are its `spec.parameters`. `n` is the
-/// variable.
-fn parameters(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<Proposal> {
-    let (start, end) = match source.word(n)? {
-        "input" if source.word(n + 2) == Some("parameters") => (n, n + 3),
-        "parameters" if source.kind(n + 1) == Some(Kind::Dot) => (n, n + 1),
-        _ => return None,
-    };
-    if context.policy.param_kind.is_none() {
-        return Some(Proposal::hint(
-            "write `params`, the param object of the binding, which requires a paramKind in the spec",
-        ));
-    }
-    let field = source
-        .word(end + 1)
-        .filter(|_| source.kind(end) == Some(Kind::Dot))?;
-    let bytes = source.bytes(&(start..end))?;
-    let mut paths = ["params", "params.spec", "params.spec.parameters"].into_iter();
-    let meant = paths.find(|path| (context.is_declared)(&format!("{path}.{field}")));
-    Some(match meant {
-        Some(meant) => Proposal::edit(bytes, meant.to_owned()),
-        None => Proposal::hint(format!(
-            "write `params` and the path in the param object, such as `params.spec.{field}`"
-        )),
-    })
-}
-
-/// Proposes `object` for the variable that contains the object in other policy engines, such as `self` in the rules of
-/// a CustomResourceDefinition. `n` is the variable.
-fn object_of_other_engines(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
-    let path = |end: usize| source.source(&(n..end));
-    let object = |end: usize| match source.word(end.checked_sub(1)?)? {
-        name @ ("object" | "oldObject") => Some((end, name)),
-        _ => None,
-    };
-    let (end, meant) = match (source.word(n)?, source.kind(n + 1)) {
-        ("self", Some(Kind::Dot | Kind::OpenBracket)) => Some((n + 1, "object")),
-        ("oldSelf", Some(Kind::Dot | Kind::OpenBracket)) => Some((n + 1, "oldObject")),
-        ("review", _) if path(n + 2)? == "review." => object(n + 3),
-        ("input", _)
-            if path(n + 4).is_some_and(|it| it == "input.review." || it == "input.request.") =>
-        {
-            object(n + 5)
-        }
-        ("admissionReview" | "AdmissionReview", _) if path(n + 4)?.ends_with(".request.") => {
-            object(n + 5)
-        }
-        _ => None,
-    }?;
-    let bytes = source.bytes(&(n..end))?;
-    Some(Proposal::edit(bytes, meant.to_owned()))
 }
 
 /// Proposes `!a.contains(b)` for `a.notContains(b)`, and `!a` for `not(a)`.

@@ -81,6 +81,8 @@ struct Violation {
     advice: Option<String>,
     /// The replacement of the value, if there is exactly one fix. An item of a list can be replaced with several items.
     meant: Vec<String>,
+    /// The list and the index of an item whose removal is the only fix.
+    removed: Option<(String, usize)>,
 }
 
 /// Collects violations, up to a limit per rule.
@@ -97,6 +99,7 @@ impl Violations {
             message,
             advice,
             meant: Vec::new(),
+            removed: None,
         });
     }
 
@@ -105,6 +108,14 @@ impl Violations {
         let last = self.0.last_mut();
         if let Some(last) = last.filter(|last| last.field_ref == field_ref) {
             last.meant = meant.iter().map(|&value| value.to_owned()).collect();
+        }
+    }
+
+    /// Sets the removal of the item `n` of `list` as the fix of the last violation if it is about `field_ref`.
+    fn set_removed(&mut self, field_ref: &str, (list, n): (&str, usize)) {
+        let last = self.0.last_mut();
+        if let Some(last) = last.filter(|last| last.field_ref == field_ref) {
+            last.removed = Some((list.to_owned(), n));
         }
     }
 
@@ -143,10 +154,20 @@ fn violation_finding<T>(object: &Object<T>, violation: Violation) -> Finding {
         [meant] => document.edit_value(source, node, meant),
         items => document.edit_into_items(source, node, items),
     };
+    if let Some((list, n)) = &violation.removed {
+        let list = document.node.nearest(list);
+        finding.fix = document.edit_without_item(source, list, *n);
+    }
     finding.field_ref = Some(violation.field_ref);
     finding.rejected = true;
     finding.help = Some(help(violation.advice.as_deref()));
     finding
+}
+
+/// Returns the correction of the name of an object. `None` if the name is valid, or has no correction.
+pub(super) fn valid_name(name: &str) -> Option<String> {
+    let form = syntax::Form::Subdomain;
+    form.violated(name).and_then(|_| form.meant(name))
 }
 
 /// Appends the consequence of a violation to a hint.

@@ -92,6 +92,7 @@ pub(super) fn resource_version(spot: &Spot<'_>, violations: &mut Violations) {
                 "to create the object, remove the fields that a cluster has set".to_owned(),
             ),
             meant: Vec::new(),
+            removed: None,
         });
     }
 }
@@ -116,6 +117,7 @@ fn keys(spot: &Spot<'_>, form: Form, noun: &str, violations: &mut Violations) {
                 message: format!("the key {} of {noun} must {requirement}", quoted(name)),
                 advice: advice_on_form(name, meant.as_deref(), "the key"),
                 meant: Vec::new(),
+                removed: None,
             });
         }
     }
@@ -298,6 +300,10 @@ pub(super) fn deny_and_warn(spot: &Spot<'_>, violations: &mut Violations) {
         let message = format!("`{}` must not contain both Deny and Warn", spot.field_ref);
         let advice = "remove Warn: a denial shows the same message".to_owned();
         violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        let mut items = spot.items().iter();
+        if let Some(n) = items.position(|item| item.as_str() == Some("Warn")) {
+            violations.set_removed(spot.field_ref, (spot.field_ref, n));
+        }
     }
 }
 

@@ -36,6 +36,12 @@ impl<'a> Spot<'a> {
         self.node.map_or(&[], Node::items)
     }
 
+    /// Returns the path of the list and the index of an item.
+    fn position(&self) -> Option<(&'a str, usize)> {
+        let (list, n) = self.field_ref.strip_suffix(']')?.rsplit_once('[')?;
+        Some((list, n.parse().ok()?))
+    }
+
     /// Returns the string value, or the empty string.
     pub(super) fn text(&self) -> &'a str {
         text(self.node)
@@ -200,14 +206,25 @@ fn is_empty(node: Option<&Node>) -> bool {
     }
 }
 
-/// Values of other policy engines, each with the value of a validationAction.
-const SYNONYMS: [(&str, &str); 13] = [
+/// Values of other policy engines, each with the value of Kubernetes.
+const SYNONYMS: [(&str, &str); 24] = [
     ("ALL", "*"),
     ("ANY", "*"),
     ("PATCH", "UPDATE"),
+    ("MODIFY", "UPDATE"),
+    ("INSERT", "CREATE"),
+    ("ADD", "CREATE"),
+    ("POST", "CREATE"),
+    ("REMOVE", "DELETE"),
+    ("Always", "IfNeeded"),
     ("Apply", "ApplyConfiguration"),
     ("ServerSideApply", "ApplyConfiguration"),
     ("Enforce", "Deny"),
+    ("Enforce", "Fail"),
+    ("Block", "Deny"),
+    ("Block", "Fail"),
+    ("Deny", "Fail"),
+    ("Reject", "Deny"),
     ("DryRun", "Audit"),
     ("=", "In"),
     ("==", "In"),
@@ -257,6 +274,20 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], violations: &mut Violations) {
     let synonym = synonyms.next().map(|(_, meant)| *meant);
     let synonym = synonym.or_else(|| completed(text, 2 * text.len(), allowed.iter().copied()));
     let meant = nearest(text, allowed.iter().copied()).or(synonym);
+    if let Some((list, n)) = spot.position()
+        && let Some(meant) = meant
+        && spot
+            .root
+            .nearest(list)
+            .items()
+            .iter()
+            .any(|item| item.as_str() == Some(meant))
+    {
+        let advice = format!("remove it: the list has `{meant}` too");
+        violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        violations.set_removed(spot.field_ref, (list, n));
+        return;
+    }
     let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
     violations.add(Rule::InvalidValue, spot.field_ref, message, advice);
     let meant = nearest_only(text, allowed.iter().copied()).or(synonym);

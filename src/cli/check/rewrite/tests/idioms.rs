@@ -3,7 +3,7 @@
 use super::corrected;
 
 /// Compares the corrected expressions, and the hints without the consequence.
-fn assert_corrected(role: &str, cases: &[(&str, &str)]) {
+pub(super) fn assert_corrected(role: &str, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         let actual = corrected("[CREATE]", role, text);
         let actual = actual.split("; the API server rejects").next();

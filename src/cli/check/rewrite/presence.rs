@@ -1,0 +1,98 @@
+//! Expressions that test whether a value is present, or that replace an absent value.
+
+use std::ops::Range;
+
+use crate::cel::syntax::token::Kind;
+use crate::cli::check::tokens::{MEMBER, RELATION, TokenText, UNARY};
+
+/// Returns the test of the presence of `chain`, and the precedence of the test: `has(a.b)` for `a.b`, and `'k' in a` for
+/// `a['k']`. Returns the test of its absence if `is_present` is false. `None` for other operands.
+pub(crate) fn presence_test(
+    source: &TokenText<'_>,
+    chain: &Range<usize>,
+    is_present: bool,
+) -> Option<(String, u8)> {
+    source.is_chain(chain).then_some(())?;
+    let last = chain.end.checked_sub(1)?;
+    let text = source.source(chain)?;
+    match source.kind(last)? {
+        Kind::Ident => {
+            let before = last.checked_sub(1).filter(|n| chain.contains(n))?;
+            let test = match source.kind(before)? {
+                Kind::Dot => format!("has({text})"),
+                Kind::Question => format!("{text}.hasValue()"),
+                _ => return None,
+            };
+            Some(if is_present {
+                (test, MEMBER)
+            } else {
+                (format!("!{test}"), UNARY)
+            })
+        }
+        Kind::CloseBracket => {
+            let open = source.open(last).filter(|open| *open > chain.start)?;
+            let key = source.source(&(open + 1..last))?;
+            let map = source.source(&(chain.start..open))?;
+            (source.kind(open + 1)? == Kind::String).then_some(())?;
+            Some(if is_present {
+                (format!("{key} in {map}"), RELATION)
+            } else {
+                (format!("!({key} in {map})"), UNARY)
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Returns `a.?b.?c` for the source of `a.b?.c`: `?.` of other languages tests the value before it, and `.?` tests the
+/// field after it. Without `?.`, only the last selection becomes optional, or the last selection and its key.
+pub(crate) fn optional_text(chain: &str) -> Option<String> {
+    let is_name = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    if let Some((tested, _)) = chain.split_once("?.") {
+        // `?.[` is an optional index.
+        let text = chain.replace("?.[", "[").replace("?.", ".?");
+        return Some(match tested.rsplit_once('.') {
+            Some((before, last)) if is_name(last) && !before.ends_with(')') => {
+                text.replacen(&format!("{before}.{last}"), &format!("{before}.?{last}"), 1)
+            }
+            _ => text,
+        });
+    }
+    if chain.contains(".?") {
+        return Some(chain.to_owned());
+    }
+    if let Some((map, key)) = chain.strip_suffix(']').and_then(|it| it.rsplit_once('[')) {
+        let is_key = key.starts_with(['\'', '"']);
+        return is_key.then(|| Some(format!("{}[?{key}]", optional_text(map)?)))?;
+    }
+    let (before, last) = chain.rsplit_once('.')?;
+    is_name(last).then(|| format!("{before}.?{last}"))
+}
+
+/// Returns true for a literal that may replace an absent value.
+pub(crate) fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
+    let kind = source.kind(tokens.start).filter(|_| tokens.len() == 1);
+    matches!(
+        kind,
+        Some(Kind::Int | Kind::String | Kind::True | Kind::False | Kind::Float)
+    ) || tokens.len() == 2
+        && matches!(
+            source.kind(tokens.start),
+            Some(Kind::OpenBracket | Kind::OpenBrace)
+        )
+}
+
+/// Returns the operator of a comparison with null that begins at `n`, such as `!== undefined`, and the end of the
+/// comparison. The first value is true for `==`.
+pub(crate) fn null_comparison(source: &TokenText<'_>, n: usize) -> Option<(bool, usize)> {
+    let is_equal = match source.kind(n)? {
+        Kind::Equals => true,
+        Kind::NotEquals => false,
+        _ => return None,
+    };
+    let is_null = source.kind(n + 1)? == Kind::Null
+        || matches!(source.word(n + 1)?, "undefined" | "None" | "nil");
+    is_null.then_some((is_equal, n + 2))
+}

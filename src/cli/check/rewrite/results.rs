@@ -1,0 +1,104 @@
+//! Proposes a correction of an expression whose result has the wrong type.
+
+use std::ops::Range;
+
+use super::literals::json_patch;
+use super::{Context, MAX_SHOWN, Proposal};
+use crate::cel::syntax::token::Kind;
+use crate::cli::check::tokens::TokenText;
+use crate::policy::expressions::Role;
+
+/// Proposes a conversion of the whole expression to the required type. `message` names the actual type.
+pub(super) fn result_type(
+    context: Context<'_>,
+    source: &TokenText<'_>,
+    message: &str,
+) -> Option<Proposal> {
+    let whole = 0..source.len();
+    let bytes = source.bytes(&whole)?;
+    let text = source.source(&whole)?;
+    let actual = message.rsplit_once(" got ")?.1.split(',').next()?.trim();
+    if let Some(proposal) = value_in_comment(source) {
+        return Some(proposal);
+    }
+    match context.role {
+        Role::MessageExpression | Role::AuditAnnotation => match actual {
+            // string() fails for a list.
+            "dyn" if source.is_chain(&whole) && (context.is_collection)(text) => {
+                Some(Proposal::hint(format!(
+                    "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"
+                )))
+            }
+            "dyn"
+            | "int"
+            | "uint"
+            | "bool"
+            | "double"
+            | "timestamp"
+            | "duration"
+            | "google.protobuf.Timestamp"
+            | "google.protobuf.Duration" => Some(Proposal::edit(bytes, format!("string({text})"))),
+            list if list.starts_with("list(string") || list.starts_with("list(dyn") => {
+                let text = source.receiver_text(&whole)?;
+                Some(Proposal::edit(bytes, format!("{text}.join(', ')")))
+            }
+            _ => None,
+        },
+        Role::JsonPatch if actual.starts_with("list(map(") => json_patch(source),
+        Role::JsonPatch if actual == "JSONPatch" => {
+            Some(Proposal::edit(bytes, format!("[{text}]")))
+        }
+        Role::Validation | Role::MatchCondition if actual.starts_with("list(bool") => {
+            without_brackets(source)
+        }
+        Role::Validation | Role::MatchCondition
+            if actual.ends_with(".Decision") && source.is_chain(&whole) =>
+        {
+            Some(appended(bytes, text, ".allowed()"))
+        }
+        _ => None,
+    }
+}
+
+/// Removes the brackets around a condition, as in `[ a == b ]` of a shell.
+fn without_brackets(source: &TokenText<'_>) -> Option<Proposal> {
+    let last = source.len().checked_sub(1)?;
+    let is_list = source.kind(0)? == Kind::OpenBracket && source.close(0) == Some(last);
+    let items = source.arguments(0).filter(|_| is_list)?;
+    let [item] = items.as_slice() else {
+        return Some(Proposal::hint(
+            "an expression is one condition: join the items of the list with `&&`",
+        ));
+    };
+    let bytes = source.bytes(&(0..last + 1))?;
+    let proposal = Proposal::edit(bytes, source.source(item)?.to_owned());
+    Some(proposal.with_reason("a condition has no brackets"))
+}
+
+/// Returns a hint about a default value or a divisor after `//`, which begins a comment.
+fn value_in_comment(source: &TokenText<'_>) -> Option<Proposal> {
+    let last = source.len().checked_sub(1)?;
+    let after = source.text.get(source.bytes(&(last..last + 1))?.end..)?;
+    let comment = after.trim_start().strip_prefix("//")?.trim_start();
+    let is_operand = comment.starts_with(|c: char| c.is_ascii_digit() || c == '\'' || c == '"')
+        || ["true", "false", "{}", "[]", "object."]
+            .iter()
+            .any(|it| comment.starts_with(it));
+    is_operand.then(|| {
+        Proposal::hint(
+            "`//` begins a comment: write `a.?b.orValue(c)` for a default value, or `a / b` for a quotient",
+        )
+    })
+}
+
+/// Proposes to append the call `call` to the expression `text`, which a hint does not quote if it is long.
+pub(super) fn appended(bytes: Range<usize>, text: &str, call: &str) -> Proposal {
+    let proposal = Proposal::edit(bytes, format!("{text}{call}"));
+    if text.len() + call.len() <= MAX_SHOWN {
+        return proposal;
+    }
+    Proposal {
+        help: format!("append `{call}`"),
+        ..proposal
+    }
+}

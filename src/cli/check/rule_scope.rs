@@ -1,0 +1,28 @@
+//! Determines whether the scope of a rule is its only mistake.
+
+use goyaml::Node;
+
+use crate::policy::matching::{Matches, UnservedResource};
+
+/// Returns true if the scope is the only mistake of a rule: it excludes each resource, and no resource has a counterpart of
+/// the other scope, such as `clusterroles` for `roles`. `is_served` returns true for the name of a served resource.
+pub(super) fn is_only_mistake(
+    is_served: &dyn Fn(&str) -> bool,
+    matches: &Matches,
+    (rule, unserved): (&Node, &UnservedResource),
+) -> bool {
+    let others = matches.unserved.iter();
+    let of_rule: Vec<&str> = others
+        .filter(|it| it.index == unserved.index && it.suggestion == unserved.suggestion)
+        .map(|it| it.name.as_str())
+        .collect();
+    let has_counterpart = |name: &str| match name.strip_prefix("cluster") {
+        Some(rest) => is_served(rest),
+        None => is_served(&format!("cluster{name}")),
+    };
+    let mut resources = rule.get("resources").map_or(&[][..], Node::items).iter();
+    resources.all(|item| {
+        let name = item.as_str().unwrap_or_default();
+        of_rule.contains(&name) && !has_counterpart(name)
+    })
+}
