@@ -142,3 +142,31 @@ pub fn help(suggestions: &[Suggestion]) -> Option<String> {
         }
     }
 }
+
+/// Returns `first`, the suggestions and `advice` as one line. If there is something before `advice`, `advice` is left
+/// out unless it begins with `or`.
+pub(crate) fn with_advice(
+    suggestions: &[Suggestion],
+    first: Option<String>,
+    advice: Option<String>,
+) -> Option<String> {
+    let help = help(suggestions);
+    let help = match (first, help) {
+        (Some(first), Some(help)) => {
+            let rest = help.strip_prefix("write ").unwrap_or(&help);
+            Some(format!("write {first}, or {rest}"))
+        }
+        (Some(first), None) => Some(format!("write {first}")),
+        (None, help) => help,
+    };
+    match (help, advice) {
+        (Some(help), Some(advice)) if advice.starts_with("or ") => {
+            Some(format!("{help}, {advice}"))
+        }
+        (Some(help), _) => Some(help),
+        (None, advice) => advice.map(|text| match text.strip_prefix("or ") {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        }),
+    }
+}

@@ -532,7 +532,8 @@ fn resources(
                     finding.fix = scope();
                 }
                 let edit = edit.filter(|_| never_runs);
-                let is_assumed = finding.fix.is_none() && is_scope_wrong(policy, matches, unserved);
+                let is_assumed =
+                    finding.fix.is_none() && rule_scope::is_wrong(matches, (rule, unserved));
                 let of_scope = || scope().filter(|_| is_assumed);
                 let item = names.get(&(field_ref, unserved.name.as_str()));
                 let edit = edit.or_else(of_scope);
@@ -586,21 +587,6 @@ fn scope_edit(
     let meant = unserved.suggestion.as_deref()?.strip_prefix("scope: ")?;
     let document = &policy.document;
     document.edit_value(&policy.source, rule.get("scope")?, meant)
-}
-
-/// Returns true if only the scope of a rule excludes all of its resources.
-fn is_scope_wrong(
-    policy: &Object<RequestPolicy>,
-    matches: &Matches,
-    unserved: &UnservedResource,
-) -> bool {
-    let of_rule = matches
-        .unserved
-        .iter()
-        .filter(|other| other.index == unserved.index && other.suggestion == unserved.suggestion);
-    let rule = known::rule(&policy.value, unserved.index);
-    let resources = rule.and_then(|rule| rule.resources.as_ref());
-    resources.is_some_and(|resources| resources.len() == of_rule.count())
 }
 
 /// Replaces the name of an unserved subresource with a similar name of a subresource of the same resource.

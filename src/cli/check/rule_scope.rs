@@ -1,4 +1,4 @@
-//! Determines whether the scope of a rule is its only mistake.
+//! Finds wrong scopes of rules.
 
 use goyaml::Node;
 
@@ -25,4 +25,13 @@ pub(super) fn is_only_mistake(
         let name = item.as_str().unwrap_or_default();
         of_rule.contains(&name) && !has_counterpart(name)
     })
+}
+
+/// Returns true if only the scope of a rule excludes all of its resources.
+pub(super) fn is_wrong(matches: &Matches, (rule, unserved): (&Node, &UnservedResource)) -> bool {
+    let others = matches.unserved.iter();
+    let of_rule = others
+        .filter(|other| other.index == unserved.index && other.suggestion == unserved.suggestion);
+    let resources = rule.get("resources").map_or(&[][..], Node::items);
+    !resources.is_empty() && resources.len() == of_rule.count()
 }

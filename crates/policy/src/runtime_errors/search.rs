@@ -500,7 +500,7 @@ impl<'a> Search<'a> {
             rule: writer.rule(site),
             gvk: builder.resource.gvk.clone(),
             message: writer.message(synthetic, failure, site),
-            fix: with_advice(&suggestions, proposal.first_advice, proposal.advice),
+            fix: suggestion::with_advice(&suggestions, proposal.first_advice, proposal.advice),
             suggestions,
             rename,
             is_rare: lacks_spec(symbolic, sites_by_node, site)
@@ -695,34 +695,6 @@ fn accepts_other_string(
                 && matches!(result(converting), Some(Ok(_)))
         })
     })
-}
-
-/// Returns `first`, the suggestions and `advice` as one line. If there is something before `advice`, `advice` is left
-/// out unless it begins with `or`.
-fn with_advice(
-    suggestions: &[Suggestion],
-    first: Option<String>,
-    advice: Option<String>,
-) -> Option<String> {
-    let help = suggestion::help(suggestions);
-    let help = match (first, help) {
-        (Some(first), Some(help)) => {
-            let rest = help.strip_prefix("write ").unwrap_or(&help);
-            Some(format!("write {first}, or {rest}"))
-        }
-        (Some(first), None) => Some(format!("write {first}")),
-        (None, help) => help,
-    };
-    match (help, advice) {
-        (Some(help), Some(advice)) if advice.starts_with("or ") => {
-            Some(format!("{help}, {advice}"))
-        }
-        (Some(help), _) => Some(help),
-        (None, advice) => advice.map(|text| match text.strip_prefix("or ") {
-            Some(rest) => rest.to_owned(),
-            None => text,
-        }),
-    }
 }
 
 /// Returns the nodes in the chain of selections and indices that ends at `chain`, outermost first.

@@ -114,8 +114,8 @@ pub(super) fn regex_literal(source: &TokenText<'_>) -> Option<Proposal> {
     Some(proposal.with_reason("a regular expression is a string"))
 }
 
-/// The operators of other languages that search a pattern. Those that begin with `!` negate the search, and those that end
-/// with `*` ignore case.
+/// The operators of other languages that search a pattern. An operator that begins with `!` negates the search. One that
+/// ends with `*` ignores case.
 const OPERATORS: [&str; 5] = ["=~", "!~*", "!~", "~*", "~"];
 
 /// Replaces `a =~ 'b'` and `[[ a =~ ^b ]]` by `a.matches('b')`.

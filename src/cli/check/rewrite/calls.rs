@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{Proposal, is_decision, is_named, is_object_like, is_quantity, string_content};
+use super::proposal::{
+    Proposal, is_decision, is_named, is_object_like, is_quantity, string_content,
+};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cli::check::tokens::{RELATION, TokenText, UNARY};

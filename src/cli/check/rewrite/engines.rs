@@ -1,6 +1,6 @@
 //! Proposes variables of CEL for those of other policy engines, such as `object` for `input.review.object` of Gatekeeper.
 
-use super::{Context, Proposal};
+use super::proposal::{Context, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::TokenText;
 

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::modules::text_and_pattern;
+use super::calls::MemberCall;
+use super::proposal::{Context, Proposal};
 use super::sizes::{is_variable_of_macro, path};
-use super::{Context, MemberCall, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
 use crate::cli::check::tokens::{MEMBER, RELATION, TokenText};
@@ -294,4 +294,23 @@ pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal>
         "an index denotes one item: write `{list}.exists(x, {condition})` if one item is enough, as in Rego, or \
          `{list}.all(x, {condition})` if each item must match"
     )))
+}
+
+/// Returns the text and the pattern of a call with two arguments that searches a pattern. A literal is the pattern. If
+/// both arguments are literals, or none is, `is_pattern_first` decides.
+pub(super) fn text_and_pattern<'r>(
+    source: &TokenText<'_>,
+    (first, second): (&'r Range<usize>, &'r Range<usize>),
+    is_pattern_first: bool,
+) -> (&'r Range<usize>, &'r Range<usize>) {
+    let is_first = match (is_literal(source, first), is_literal(source, second)) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => is_pattern_first,
+    };
+    if is_first {
+        (second, first)
+    } else {
+        (first, second)
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::{Proposal, string_content};
+use super::proposal::{Proposal, string_content};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::TokenText;
 use crate::library::quantity::Quantity;

@@ -11,6 +11,7 @@ mod literals;
 mod modules;
 mod predicates;
 pub(super) mod presence;
+mod proposal;
 mod relations;
 mod results;
 mod selection;
@@ -24,6 +25,8 @@ use std::ops::Range;
 use self::calls::{MemberCall, alternatives, call, conversion, decision, has_name, item_of_list};
 use self::functions::global_call;
 use self::literals::{format_verbs, json_patch, literal, quantity, type_name};
+pub(super) use self::proposal::{Context, Proposal, string_content};
+use self::proposal::{is_decision, is_named, is_object_like, is_quantity, wrap};
 use self::relations::{chained, quantity_of_variable};
 use self::results::{appended, result_type};
 use self::selection::{decision_method, range_of_macro, selection, undefined_field};
@@ -36,81 +39,10 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
-use crate::cli::text::{cut, names_hint};
+use crate::cli::text::names_hint;
 use crate::policy::RequestPolicy;
 use crate::policy::expressions::Role;
-use crate::policy::matching;
 use crate::policy::rule::Rule;
-
-/// Maximum width of source that a hint quotes, in columns.
-const MAX_SHOWN: usize = 100;
-
-/// A hint and, if there is exactly one correction, the edit of the expression.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Proposal {
-    pub(super) help: String,
-    /// The replaced bytes of the expression, and the replacement.
-    pub(super) edit: Option<(Range<usize>, String)>,
-}
-
-impl Proposal {
-    pub(super) fn hint(help: impl Into<String>) -> Self {
-        Self {
-            help: help.into(),
-            edit: None,
-        }
-    }
-
-    /// Proposes to replace `bytes` with `text`.
-    pub(super) fn edit(bytes: Range<usize>, text: String) -> Self {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let shown = if text.contains('\n') {
-            words.join(" ")
-        } else {
-            text.clone()
-        };
-        Self {
-            help: format!("write `{}`", cut(&shown, MAX_SHOWN)),
-            edit: Some((bytes, text)),
-        }
-    }
-
-    pub(super) fn with_reason(mut self, reason: &str) -> Self {
-        self.help = format!("{reason}: {}", self.help);
-        self
-    }
-}
-
-/// The expression with a problem.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) policy: &'a RequestPolicy,
-    pub(super) role: Role,
-    pub(super) text: &'a str,
-    /// Returns true if a path, such as `object.metadata.labels`, is certainly a list or a map.
-    pub(super) is_collection: &'a dyn Fn(&str) -> bool,
-    /// Returns true if the schemas declare a path, such as `object.metadata.name`.
-    pub(super) is_declared: &'a dyn Fn(&str) -> bool,
-}
-
-impl Context<'_> {
-    /// Returns true if all rules of the policy only match requests with this operation, and match such requests.
-    fn has_only(&self, operation: &str) -> bool {
-        let constraints = self.policy.match_constraints.iter();
-        let mut rules = constraints
-            .flat_map(|it| it.resource_rules.iter().flatten())
-            .peekable();
-        let is_only = |name: &String| name == operation;
-        rules.peek().is_some()
-            && rules.all(|rule| {
-                let operations = rule.operations.as_deref().unwrap_or_default();
-                let mut resources = rule.resources.iter().flatten();
-                !operations.is_empty()
-                    && operations.iter().all(is_only)
-                    && resources.all(|name| matching::may_have_operation(name, operation))
-            })
-    }
-}
 
 /// Returns the proposal for a problem at `location`. `kind` and `message` are those of the diagnostic.
 pub(super) fn proposal(
@@ -181,23 +113,6 @@ pub(super) fn fields_hint(policy: &RequestPolicy, kind: Option<&DiagnosticKind>)
         _ => ("field", undefined.candidates.names()),
     };
     names_hint(noun, &mut names)
-}
-
-fn is_named(type_: &Type, name: &str) -> bool {
-    type_.to_string().ends_with(name)
-}
-
-fn is_quantity(type_: &Type) -> bool {
-    is_named(type_, ".Quantity")
-}
-
-fn is_decision(type_: &Type) -> bool {
-    is_named(type_, ".Decision")
-}
-
-/// Returns true for an object, a list or a map.
-fn is_object_like(type_: &Type) -> bool {
-    matches!(type_, Type::Struct(_) | Type::List(_) | Type::Map(_))
 }
 
 /// Proposes a replacement for a call or operation without a matching overload.
@@ -282,15 +197,6 @@ fn condition(source: &TokenText<'_>, tokens: &Range<usize>, type_: &Type) -> Opt
     })?
 }
 
-/// Returns the content of a string literal. `None` if the literal contains escape sequences.
-pub(super) fn string_content<'t>(source: &TokenText<'t>, tokens: &Range<usize>) -> Option<&'t str> {
-    (tokens.len() == 1 && source.kind(tokens.start)? == Kind::String).then_some(())?;
-    let text = source.source(tokens)?;
-    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-    let content = text.strip_prefix(quote)?.strip_suffix(quote)?;
-    (!content.contains(['\\', quote])).then_some(content)
-}
-
 /// Returns the literal of type `type_` in a string literal, such as `5` in `'5'`.
 fn unquoted<'t>(source: &TokenText<'t>, tokens: &Range<usize>, type_: &Type) -> Option<&'t str> {
     let content = string_content(source, tokens)?;
@@ -300,15 +206,6 @@ fn unquoted<'t>(source: &TokenText<'t>, tokens: &Range<usize>, type_: &Type) -> 
         _ => false,
     };
     is_literal.then_some(content)
-}
-
-/// Proposes a call of the function `name` with the operand.
-fn wrap(source: &TokenText<'_>, tokens: &Range<usize>, name: &str) -> Option<Proposal> {
-    let text = source.source(tokens)?;
-    Some(Proposal::edit(
-        source.bytes(tokens)?,
-        format!("{name}({text})"),
-    ))
 }
 
 /// Proposes a call of the function `name`, which converts a string to the type `to`. `None` for a literal that cannot

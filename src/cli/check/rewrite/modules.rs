@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::functions::call_of;
+use super::functions::{call_of, text_and_pattern};
 use super::presence::optional_text;
-use super::{Context, Proposal, string_content};
+use super::proposal::{Context, Proposal, string_content};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::{MEMBER, RELATION, TokenText};
 
@@ -119,29 +119,6 @@ const FUNCTIONS: [(&[&str], &[&str], Form); 22] = [
 
 /// The modules of regular expressions.
 const PATTERNS: [&str; 5] = ["re", "regex", "regexp", "RegExp", "Pattern"];
-
-fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
-    tokens.len() == 1 && source.kind(tokens.start) == Some(Kind::String)
-}
-
-/// Returns the text and the pattern of a call with two arguments that searches a pattern. A literal is the pattern. If
-/// both arguments are literals, or none is, `is_pattern_first` decides.
-pub(super) fn text_and_pattern<'r>(
-    source: &TokenText<'_>,
-    (first, second): (&'r Range<usize>, &'r Range<usize>),
-    is_pattern_first: bool,
-) -> (&'r Range<usize>, &'r Range<usize>) {
-    let is_first = match (is_literal(source, first), is_literal(source, second)) {
-        (true, false) => true,
-        (false, true) => false,
-        _ => is_pattern_first,
-    };
-    if is_first {
-        (second, first)
-    } else {
-        (first, second)
-    }
-}
 
 /// Proposes the expression for a function of a module of another language, such as `a.startsWith('b')` for
 /// `strings.HasPrefix(a, 'b')`. `n` is the name of the module.

@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
+use super::calls::MemberCall;
 use super::presence::{is_literal, optional_text, presence_test};
-use super::{MemberCall, Proposal, string_content};
+use super::proposal::{Proposal, string_content};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion::normalized;
 use crate::cli::check::tokens::{MEMBER, RELATION, TokenText, UNARY};

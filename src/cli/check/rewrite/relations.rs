@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Context, Proposal, is_quantity};
+use super::proposal::{Context, Proposal, is_quantity};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cli::check::tokens::{AND, TokenText};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::literals::json_patch;
-use super::{Context, MAX_SHOWN, Proposal};
+use super::proposal::{Context, MAX_SHOWN, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::TokenText;
 use crate::policy::expressions::Role;

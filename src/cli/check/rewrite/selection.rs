@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::proposal::{Context, MAX_SHOWN, Proposal};
 use super::sizes::path;
-use super::{Context, MAX_SHOWN, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cli::check::suggestion;

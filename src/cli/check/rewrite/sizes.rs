@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Context, Proposal};
+use super::proposal::{Context, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
 use crate::cli::check::tokens::TokenText;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Proposal, string_content, wrap};
+use super::proposal::{Proposal, string_content, wrap};
 use crate::cel::types::Type;
 use crate::cel::value::Value;
 use crate::cli::check::tokens::TokenText;

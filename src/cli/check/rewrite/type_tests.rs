@@ -1,7 +1,7 @@
 //! Proposes tests of CEL for `typeof` of JavaScript.
 
-use super::Proposal;
 use super::presence::presence_test;
+use super::proposal::Proposal;
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::{RELATION, TokenText};
 

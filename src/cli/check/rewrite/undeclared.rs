@@ -1,12 +1,13 @@
 //! Proposes replacements for names and functions that are not declared.
 
+use super::calls::MemberCall;
 use super::engines;
 use super::functions::{any_index, global_call, keys, values, without_variable};
 use super::modules::{module_function, searched};
 use super::predicates::predicate;
+use super::proposal::{Context, Proposal};
 use super::selection::{dashed_variable, label_key};
 use super::type_tests::type_of;
-use super::{Context, MemberCall, Proposal};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::suggestion;
 use crate::cli::check::tokens::{RELATION, TokenText, UNARY};
