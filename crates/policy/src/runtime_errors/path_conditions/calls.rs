@@ -129,7 +129,8 @@ pub(crate) fn call_disjuncts(
     }
 }
 
-/// Returns a string that matches `pattern`: the pattern without operators, a sample, or a generated string.
+/// Returns a string that matches `pattern`: the pattern without anchors if it has no other operators, a sample, or a
+/// generated string.
 fn matching_text(pattern: &str) -> Option<String> {
     let regex = regexp::Program::for_trials(pattern).ok()?;
     let bare = pattern.trim_start_matches('^').trim_end_matches('$');
@@ -144,7 +145,9 @@ fn matching_text(pattern: &str) -> Option<String> {
         "A",
         "a-1",
     ];
-    std::iter::once(&*bare)
+    let has_operator = bare.contains(['*', '+', '?', '|', '(', '[', '{']);
+    let bare = (!has_operator).then_some(&*bare);
+    bare.into_iter()
         .chain(samples)
         .find(|text| regex.is_match(text, &MemoryLimit) == Ok(true))
         .map(str::to_owned)

@@ -30,11 +30,34 @@ pub(crate) fn all_matching(pattern: &str) -> Vec<String> {
         let mut out = String::new();
         write(&regex, regex.root(), choice, &mut out, 0).then_some(out)
     });
-    let mut texts: Vec<String> = texts
-        .filter(|text| program.is_match(text, &MemoryLimit) == Ok(true))
-        .collect();
-    texts.dedup();
-    texts
+    let is_match = |text: &String| program.is_match(text, &MemoryLimit) == Ok(true);
+    let texts = texts.filter(is_match);
+    let mut unique: Vec<String> = Vec::new();
+    for text in texts.map(|text| completed(text, is_match)) {
+        if !unique.contains(&text) {
+            unique.push(text);
+        }
+    }
+    unique
+}
+
+/// Adds a letter to an end of a match that is not a letter or digit, as in `dev-`, if the result matches. Names and values
+/// of labels begin and end with a letter or digit.
+fn completed(text: String, is_match: impl Fn(&String) -> bool) -> String {
+    let is_incomplete = |end: Option<char>| end.is_some_and(|c| !c.is_ascii_alphanumeric());
+    let start = if is_incomplete(text.chars().next()) {
+        "a"
+    } else {
+        ""
+    };
+    let end = if is_incomplete(text.chars().last()) {
+        "a"
+    } else {
+        ""
+    };
+    let ends = [(start, end), (start, ""), ("", end)].into_iter();
+    let mut candidates = ends.map(|(start, end)| format!("{start}{text}{end}"));
+    candidates.find(is_match).unwrap_or(text)
 }
 
 /// Appends a match of the node `id`. Returns false if the node has no match.
@@ -114,6 +137,9 @@ mod tests {
             assert_eq!(program.is_match(&text, &MemoryLimit), Ok(true), "{pattern}");
         }
         assert_eq!(all_matching("^[a-z]{2,9}$"), ["aa", "zzzzzzzzz"]);
+        assert_eq!(all_matching("^(dev|test)-"), ["dev-a", "test-a"]);
+        assert_eq!(all_matching("-prod$"), ["a-prod"]);
+        assert_eq!(all_matching("^-$"), ["-"]);
         assert_eq!(matching("[^\\x00-\\x{10FFFF}]"), None);
         assert_eq!(matching("a("), None);
     }
