@@ -263,7 +263,7 @@ fn late(times: &[(usize, Option<Duration>)]) -> Vec<String> {
     let quantile =
         |q: usize| durations.get((durations.len() * q / 100).min(durations.len().max(1) - 1));
     println!(
-        "sound policies: {} of {} with conditions; median {:?}, 90 % {:?}, longest {:?}",
+        "sound policies: {} of {} with conditions; median {:?}, 90% {:?}, longest {:?}",
         durations.len(),
         times.len(),
         quantile(50),

@@ -435,7 +435,7 @@ fn report(stage: Stage, shares: &Shares, out: &mut dyn Write) -> Result<()> {
         let Count { same, of } = count;
         writeln!(
             out,
-            "{name:24} {same:7} of {of:7}  {:6.2} %",
+            "{name:24} {same:7} of {of:7}  {:6.2}%",
             count.percent()
         )
     };
@@ -447,7 +447,7 @@ fn report(stage: Stage, shares: &Shares, out: &mut dyn Write) -> Result<()> {
     row("policies: identical", shares.identical)?;
     writeln!(
         out,
-        "{}: verdict {:.2} %, identical {:.2} %, upstream panics {}, own panics {}",
+        "{}: verdict {:.2}%, identical {:.2}%, upstream panics {}, own panics {}",
         stage.name(),
         shares.verdict.percent(),
         shares.identical.percent(),

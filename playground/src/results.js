@@ -74,7 +74,7 @@ export function costTable(report) {
       element('td', {}, element('code', {}, cost.fieldRef)),
       element('td', {}, bound(cost.max)),
       element('td', {}, number.format(cost.limit)),
-      element('td', {}, cost.share === null || cost.share === undefined ? '' : `${(cost.share * 100).toPrecision(2)} %`)))));
+      element('td', {}, cost.share === null || cost.share === undefined ? '' : `${(cost.share * 100).toPrecision(2)}%`)))));
 }
 
 /** Returns the subexpressions as nested lists. Their order is that of a traversal, with depths. */

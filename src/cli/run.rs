@@ -231,7 +231,7 @@ fn run_test(
             };
             let _ = writeln!(
                 err,
-                "error: coverage is {percent} %, below the threshold of {threshold} %{untested}"
+                "error: coverage is {percent}%, below the threshold of {threshold}%{untested}"
             );
             Exit::Findings
         }

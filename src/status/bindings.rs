@@ -139,18 +139,21 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         })
         .collect();
     if !broken.is_empty() {
-        let consequence = if effect.fails_closed {
-            "with failurePolicy Fail, every request that such a binding matches is denied"
-        } else if effect.is_mutating() {
-            "with failurePolicy Ignore, such a binding changes no request"
-        } else {
-            "with failurePolicy Ignore, such a binding checks no request"
+        let is_one = broken.len() == 1;
+        let consequence = match (effect.fails_closed, effect.is_mutating(), is_one) {
+            (true, _, true) => "Fail, every request that this binding matches is denied",
+            (true, _, false) => "Fail, every request that one of these bindings matches is denied",
+            (false, true, true) => "Ignore, this binding changes no request",
+            (false, true, false) => "Ignore, these bindings change no request",
+            (false, false, true) => "Ignore, this binding checks no request",
+            (false, false, false) => "Ignore, these bindings check no request",
         };
+        let noun = if is_one { "binding" } else { "bindings" };
         return verdict(
             ConditionStatus::False,
             Reason::BindingsInvalid,
             format!(
-                "the API server cannot use {}; {consequence}",
+                "the API server cannot use the {noun} {}; with failurePolicy {consequence}",
                 message::list(&broken)
             ),
             Evidence::Complete,
@@ -168,7 +171,7 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     let mut text = format!("bound by {}", message::list(&described));
     let denies = |binding: &BindingFacts| binding.actions.iter().any(|action| action == "Deny");
     if !effect.is_mutating() && !bindings.iter().any(denies) {
-        text.push_str("; none of them denies requests");
+        text.push_str("; no binding denies requests");
     }
     let without_params: Vec<&str> = bindings
         .iter()
@@ -307,22 +310,32 @@ mod tests {
                 read(vec![binding("a", &["Deny"]), broken()]),
                 validating,
                 invalid(
-                    "the API server cannot use bad (why); with failurePolicy Fail, every request that such a binding \
-                     matches is denied",
+                    "the API server cannot use the binding bad (why); with failurePolicy Fail, every request that \
+                     this binding matches is denied",
                 ),
             ),
             (
                 read(vec![broken()]),
                 ignoring,
                 invalid(
-                    "the API server cannot use bad (why); with failurePolicy Ignore, such a binding checks no request",
+                    "the API server cannot use the binding bad (why); with failurePolicy Ignore, this binding checks no \
+                     request",
+                ),
+            ),
+            (
+                read(vec![broken(), broken()]),
+                validating,
+                invalid(
+                    "the API server cannot use the bindings bad (why), bad (why); with failurePolicy Fail, every request \
+                     that one of these bindings matches is denied",
                 ),
             ),
             (
                 read(vec![broken()]),
                 mutating,
                 invalid(
-                    "the API server cannot use bad (why); with failurePolicy Ignore, such a binding changes no request",
+                    "the API server cannot use the binding bad (why); with failurePolicy Ignore, this binding changes no \
+                     request",
                 ),
             ),
             (
@@ -338,7 +351,7 @@ mod tests {
             (
                 read(vec![binding("a", &["Warn", "Audit"])]),
                 ignoring,
-                bound("bound by a (Warn, Audit); none of them denies requests"),
+                bound("bound by a (Warn, Audit); no binding denies requests"),
             ),
             (
                 read(vec![binding("a", &[]), binding("b", &[])]),

@@ -109,10 +109,10 @@ pub fn note(note: Note) -> String {
             n if n == n_all => {
                 format!("the evaluation fails for all {n} kinds that the wildcards match")
             }
-            1 => "of the kinds matched by wildcards, only one has requests that reach this expression, and the evaluation fails for them"
+            1 => "only one of the kinds matched by wildcards has requests that reach this expression, and for those requests the evaluation fails"
                 .to_owned(),
             n => format!(
-                "the evaluation fails for all {n} kinds matched by wildcards that reach this expression"
+                "only {n} of the kinds matched by wildcards have requests that reach this expression, and for those requests the evaluation fails"
             ),
         },
     }
@@ -123,7 +123,7 @@ const MAX_WARNING_BYTES: usize = 64 * 1024;
 /// The maximum total length of a policy's warnings, in bytes.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
-/// The minimum of the total length for large policies, in bytes.
+/// The minimum of the limit that [`budget_bytes`] returns for large policies.
 const MIN_TOTAL_BYTES: usize = 4 * 1024;
 
 /// The maximum size of an object in etcd, minus a margin for metadata and encoding, in bytes.
@@ -134,7 +134,7 @@ const MAX_OBJECT_BYTES: usize = 1280 * 1024;
 /// The overhead of each warning in the encoded list, in bytes.
 const OVERHEAD_BYTES: usize = 64;
 
-/// Returns the maximum total length of warnings for `policy`, in bytes.
+/// Returns the maximum total length of the warnings about `policy`, in bytes.
 ///
 /// A large policy has a lower limit. Its expressions count twice, because `kubectl apply` stores a copy in an
 /// annotation.

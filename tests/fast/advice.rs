@@ -245,11 +245,11 @@ fn field_of_another_version_of_the_kind_gets_hint_with_versions() {
     for (manifest, advice) in [
         (
             equivalent,
-            "only `v2` of HorizontalPodAutoscaler has the field: write `apiVersions: [v2]`, so that",
+            "only HorizontalPodAutoscaler in `v2` has the field: write `apiVersions: [v2]`, so that",
         ),
         (
             exact,
-            "only `v2` of HorizontalPodAutoscaler has the field: test `object.apiVersion` first",
+            "only HorizontalPodAutoscaler in `v2` has the field: test `object.apiVersion` first",
         ),
     ] {
         let findings = findings(&manifest);
@@ -458,7 +458,7 @@ fn operand_types_and_pattern_syntax_are_shown() {
         (
             "object.metadata.name.matches('*.example.com')",
             "invalid-literal",
-            "as a regular expression, the glob is `^.*[.]example[.]com$`",
+            "to match this glob, write `^.*[.]example[.]com$`",
         ),
         (
             "object.metadata.name",

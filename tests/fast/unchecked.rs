@@ -144,7 +144,7 @@ fn kinds_beyond_limit_are_reported() {
     };
     assert_eq!(
         message,
-        "failing expressions were searched for 16 of the 17 kinds that the rules match by name"
+        "only 16 of the 17 kinds that the rules match by name were searched for failing expressions"
     );
 }
 

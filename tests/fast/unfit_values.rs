@@ -19,7 +19,7 @@ fn with_label(expression: &str) -> Vec<String> {
 }
 
 #[test]
-fn conversions_of_free_strings_are_reported() {
+fn conversions_of_unconstrained_strings_are_reported() {
     let label = ["failing-conversion object.metadata.labels.n"];
     for expression in [
         "int(object.metadata.labels['n']) > 0",
@@ -303,7 +303,7 @@ fn conversion_of_a_value_that_another_validation_denies_has_only_a_note() {
         (conversion["severity"].as_str().unwrap().to_owned(), help)
     };
     let (level, help) = severity("variables.v.matches('^[0-9]+$')");
-    let denied = "`spec.validations[0].expression` is false for this value; such requests are denied either way";
+    let denied = "`spec.validations[0].expression` is false for this value; that validation denies these requests anyway";
     assert!(level == "note" && help.contains(denied), "{level} {help}");
     // These validations do not depend on the value.
     for other in ["object.metadata.name == 'other'", "variables.v != 'x'"] {

@@ -393,7 +393,7 @@ fn hints_do_not_repeat_mistakes() {
                 "secret-guard",
                 &validation("object.kind != 'DEPLOYMENT' ? object.spec.hostPID == true : true"),
             ),
-            "the rules match Deployment too: the test of the kind misspells it as `DEPLOYMENT`",
+            "the rules also match Deployment, which lacks the field: the test of the kind misspells it as `DEPLOYMENT`",
             "test `object.kind` first",
         ),
         (
@@ -401,7 +401,7 @@ fn hints_do_not_repeat_mistakes() {
                 "secret-guard",
                 &validation("object.kind != 'Deployment' && object.spec.replicas > 1"),
             ),
-            "the rules match Pod too: test `object.kind` first",
+            "the rules also match Pod, which lacks the field: test `object.kind` first",
             "misspells",
         ),
     ];

@@ -45,7 +45,7 @@ fn policy_without_probe_counts_as_not_covered() {
     );
     assert!(
         ran.err
-            .contains("below the threshold of 60 %; no probe tests: replica-limit"),
+            .contains("below the threshold of 60%; no probe tests: replica-limit"),
         "{}",
         ran.err
     );

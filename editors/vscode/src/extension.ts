@@ -260,7 +260,7 @@ class Extension {
           progress: (share) => {
             const percent = Math.floor(share * 100);
             if (percent > last) {
-              progress.report({ increment: percent - last, message: `${percent} %` });
+              progress.report({ increment: percent - last, message: `${percent}%` });
               last = percent;
             }
           },

@@ -81,7 +81,7 @@ pub(super) fn comment_advice(text: &str, location: Location) -> Option<String> {
         .byte(location)
         .is_none_or(|at| at >= end);
     (is_at_end && comment.starts_with("//")).then(|| {
-        "`>` joins the lines, so the comment contains the rest of the expression: write `|` instead of `>`"
+        "the YAML style `>` joins lines, so the rest of the expression becomes part of the comment: write `|` instead"
             .to_owned()
     })
 }
@@ -387,7 +387,7 @@ fn operator_advice(operator: &str) -> Option<String> {
             return Some(advice.to_owned());
         }
         "@in" => {
-            let advice = "`in` searches the items of a list or the keys of a map; to search a list in a string, write `a in b.split(',')`";
+            let advice = "`in` searches the items of a list or the keys of a map; to search a comma-separated string, write `a in b.split(',')`";
             return Some(advice.to_owned());
         }
         "_[_]" => {
@@ -428,7 +428,7 @@ fn pattern_advice(ast: &Ast, offset: usize) -> Option<String> {
     if let Some(expression) = expression_of_glob(pattern) {
         let code = error.code;
         return Some(format!(
-            "{code}: `{part}`; `*` repeats the character before it: as a regular expression, the glob is `{expression}`"
+            "{code}: `{part}`; in a regular expression, `*` repeats the character before it; to match this glob, write `{expression}`"
         ));
     }
     let syntax = "patterns use RE2 syntax, which has no lookaround or backreferences";

@@ -104,10 +104,12 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
         } else {
             format!("Kubernetes {kubernetes} rejects {version}")
         };
-        format!("checked as {POLICY_VERSION}: use that version{since}, because {effect}")
+        format!(
+            "use {POLICY_VERSION}{since}, because {effect}; the object was checked as {POLICY_VERSION}"
+        )
     } else {
         format!(
-            "checked as {POLICY_VERSION}, which Kubernetes {kubernetes} does not serve; it serves no version of {kind} by default"
+            "Kubernetes {kubernetes} serves no version of {kind} by default; the object was checked as {POLICY_VERSION}"
         )
     });
     Some(finding)

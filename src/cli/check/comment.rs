@@ -71,8 +71,8 @@ fn directive(words: &str) -> Directive {
         return invalid("the comment names no rule".to_owned(), FORM);
     }
     if id == ALL {
-        let message = "a comment can allow one rule, not all".to_owned();
-        return invalid(message, "name the rule of the finding");
+        let message = "a comment cannot allow all rules".to_owned();
+        return invalid(message, "specify the rule that the finding shows");
     }
     let first = id.split_whitespace().next().unwrap_or_default();
     let rule = match levels::rule(first) {
@@ -247,7 +247,7 @@ mod tests {
             ),
             ("allow", "the comment names no rule"),
             ("allow , why", "the comment names no rule"),
-            ("allow all, why", "a comment can allow one rule, not all"),
+            ("allow all, why", "a comment cannot allow all rules"),
             ("allow undefined-feild, why", "no rule `undefined-feild`"),
             (
                 "allow undefined-field",

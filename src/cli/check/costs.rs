@@ -158,7 +158,7 @@ fn note(
         None => format!("up to {} cost units", digits(cost)),
     };
     let message = format!(
-        "{what} may cost {cost} for an object of {n_bytes}; the API server stops evaluating at {}",
+        "{what} may cost {cost} for an object of {n_bytes}; the API server stops the evaluation at {} cost units",
         digits(limit)
     );
     let place = policy.place_of_field(field_ref);
@@ -168,7 +168,8 @@ fn note(
     let is_always_below = worst.max().is_some_and(|max| max < limit);
     finding.help = Some(match worst.bytes_within(limit) {
         _ if is_always_below => {
-            "even the largest requests stay below the limit, but may reach 80 % of it".to_owned()
+            "even the largest request stays below the limit, but may use 80% of it or more"
+                .to_owned()
         }
         Some(n) => format!("objects of up to {} stay below the limit", kib(n)),
         None => "objects of 1 KiB may reach the limit".to_owned(),

@@ -126,7 +126,7 @@ fn check_one(crd: &Object<Crd>, version: KubernetesVersion) -> Vec<Finding> {
     merge_costs(&mut findings);
     if verdict.is_partial && findings.is_empty() {
         let place = crd.place();
-        let message = "the rules of a schema were not compiled, since the schema has other errors";
+        let message = "the validation rules were not compiled, because the schema has other errors";
         let mut finding = object_finding(crd, Severity::Note, Rule::NotChecked, message, place);
         finding.help = Some("the API server rejects a schema that is not structural".to_owned());
         findings.push(finding);

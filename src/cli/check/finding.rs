@@ -405,13 +405,13 @@ impl ConsequenceReport {
     /// The effect of a failing expression if an earlier validation is false for the same requests.
     pub(super) const DENIED_BEFORE: Self = Self {
         id: "denied",
-        message: "such requests are denied either way, with the message of that validation",
+        message: "that validation denies these requests anyway, with its own message",
     };
 
     /// The effect of a failing expression if a later validation is false for the same requests.
     pub(super) const DENIED_AFTER: Self = Self {
         id: "denied",
-        message: "such requests are denied either way, with this error in place of the message of that validation",
+        message: "that validation denies these requests anyway, but this error replaces its message",
     };
 }
 
@@ -428,8 +428,8 @@ impl From<Consequence> for ConsequenceReport {
                 "with failurePolicy Ignore, the audit annotation is omitted if the expression fails"
             }
             Consequence::OtherMessage => {
-                "if the expression fails, a denial shows the validation's message or expression instead; no extra \
-                 request is denied"
+                "if the expression fails, a denial shows the field `message` or the expression instead of the \
+                 messageExpression; no extra request is denied"
             }
             Consequence::Unread => "the variable is never read, and therefore never evaluated",
         };

@@ -427,7 +427,7 @@ impl Fixer<'_> {
                     continue;
                 }
                 _ if fixed.contains(&key) || is_before(finding, &syntax_ends) => {
-                    format!("the fix has no effect: {}", finding.message)
+                    format!("the finding remains after the fix: {}", finding.message)
                 }
                 // A fix may uncover hidden findings, but must not make a valid expression invalid.
                 _ if !finding.rejected

@@ -49,13 +49,13 @@ pub(super) fn hint(
         None => "test `object.kind` first".to_owned(),
     };
     Some(if names.len() <= MAX_KINDS {
-        let names = match names.split_last() {
+        let (names, lack) = match names.split_last() {
             Some((last, before)) if !before.is_empty() => {
-                format!("{} and {last}", before.join(", "))
+                (format!("{} and {last}", before.join(", ")), "lack")
             }
-            _ => names.concat(),
+            _ => (names.concat(), "lacks"),
         };
-        format!("the rules match {names} too: {remedy};")
+        format!("the rules also match {names}, which {lack} the field: {remedy};")
     } else {
         let n = names.len();
         format!("the rules match {n} kinds without the field: {remedy};")
@@ -112,10 +112,10 @@ fn version_hint(policy: &RequestPolicy, kinds: &[String], having: &[&Gvk]) -> Op
     let versions = versions.join("`, `");
     let kind = &first.kind;
     Some(if is_exact {
-        format!("only `{versions}` of {kind} has the field: test `object.apiVersion` first;")
+        format!("only {kind} in `{versions}` has the field: test `object.apiVersion` first;")
     } else {
         format!(
-            "only `{versions}` of {kind} has the field: write `apiVersions: [{list}]`, so that requests for other versions \
+            "only {kind} in `{versions}` has the field: write `apiVersions: [{list}]`, so that requests for other versions \
              are converted;"
         )
     })

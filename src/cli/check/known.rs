@@ -28,7 +28,7 @@ use crate::status::message;
 use crate::version::KubernetesVersion;
 
 /// The reason why the resources of a group are unknown, as part of a condition's message.
-const NO_CRD: &str = "the input has no CustomResourceDefinition for it";
+const NO_CRD: &str = "the input has no CustomResourceDefinition for this group";
 
 /// Maximum number of versions of a rule that are recorded separately for each group.
 const MAX_VERSIONS: usize = 100;

@@ -134,7 +134,7 @@ fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
     let mut groups = groups.items().iter().filter_map(Node::as_str);
     groups
         .any(|group| group == meant)
-        .then(|| format!("remove it: the rule lists `{meant}` too"))
+        .then(|| format!("remove this group: the rule already lists `{meant}`"))
 }
 
 /// Merges the findings about resources of a rule that require the same operations.

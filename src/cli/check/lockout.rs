@@ -63,7 +63,7 @@ pub(super) fn add_always_false(
         let place = (field_ref.as_str(), location);
         let mut finding = finding_at(policy, analysis, place, sort, message);
         finding.help = Some(format!(
-            "{effect}: compare the expression with the resources and operations of the rules"
+            "{effect}: check that the expression fits the resources and operations of the rules"
         ));
         findings.push(finding);
     }
@@ -117,7 +117,7 @@ pub(super) fn check(
         binding => format!(", binding `{binding}`"),
     };
     let message = format!(
-        "denies {} (user {}{under}) with the message `{denial}`{others}",
+        "the policy denies {} (user {}{under}) with the message `{denial}`{others}",
         first.request, first.user
     );
     // An API server serves a CRD's kind only some time after its start. Denials that last until then are temporary.
@@ -138,8 +138,8 @@ pub(super) fn check(
     );
     finding.field_ref = Some(field_ref.to_owned());
     finding.help = Some(if first.is_for_params {
-        "paramRef has no namespace, so that every namespace needs params, including those of the cluster's components: \
-         create them there, list only the intended resources, or exclude such requests with a namespaceSelector on \
+        "paramRef has no namespace, so every namespace needs params, including the namespaces of cluster components: create \
+         params there, list only the intended resources, or exclude such requests with a namespaceSelector on \
          `kubernetes.io/metadata.name`"
             .to_owned()
     } else if is_permanent {
@@ -147,8 +147,8 @@ pub(super) fn check(
          namespaceSelector on `kubernetes.io/metadata.name`"
             .to_owned()
     } else {
-        "until the kind of the params is served, for example while the API server starts, every request that the rules \
-         match is denied, without evaluating match conditions: list only the intended resources"
+        "while the kind of the params is not served, for example during a start of the API server, every request that the \
+         rules match is denied, even if a match condition is false: list only the intended resources"
             .to_owned()
     });
     findings.push(finding);

@@ -94,7 +94,7 @@ pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
             crd,
             "kind",
             message,
-            "move the file to another directory, and pass that with --crds",
+            "move the file to another directory, and pass that directory with --crds",
             &mut findings,
         );
     }

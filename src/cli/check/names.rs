@@ -25,7 +25,8 @@ pub(super) fn duplicates(inputs: &[&Input], crds: &[&Object<Crd>]) -> Vec<Findin
     let inputs = || inputs.iter().copied();
     let policies: Vec<_> = inputs().flat_map(|input| &input.policies).collect();
     let bindings: Vec<_> = inputs().flat_map(|input| &input.bindings).collect();
-    let of_two = "`kubectl create` rejects the second, and `kubectl apply` keeps the last";
+    let of_two =
+        "`kubectl create` rejects the second object, and `kubectl apply` keeps the last one";
     duplicate_names("policy", of_two, &policies, &mut findings);
     duplicate_names("binding", of_two, &bindings, &mut findings);
     let policies = inputs().flat_map(|input| &input.mutating_policies);

@@ -32,7 +32,7 @@ pub(super) fn add(
             finding.help = Some(if known.is_of_cluster() {
                 format!("{reason}; `params` is not checked")
             } else {
-                "pass the file of its CRD with --crds or in the input; `params` is not checked"
+                "`params` is not checked: pass the CRD of the paramKind with --crds or in the input"
                     .to_owned()
             });
             finding

@@ -8,7 +8,7 @@ use crate::cli::input::object::TEMPLATE_HELP;
 use crate::policy::rule::Rule;
 
 /// The help of a finding about an assertion.
-const ASSERTION: &str = "the API server rejects the object, unless it is an assertion of a test";
+const ASSERTION: &str = "the API server rejects this object; ignore this if the file is a test assertion, which is never applied";
 
 /// Returns true if the file probably has assertions, which are compared with a part of an object.
 ///

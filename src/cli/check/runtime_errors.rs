@@ -298,7 +298,9 @@ fn moved_failure(
     let is_new = |failing: &&FailingMutation| before.iter().all(|it| it.index != failing.index);
     let failing = after.iter().find(is_new)?;
     let mutation = failing.field_ref.trim_start_matches("spec.");
-    Some(format!("`{mutation}` then fails for them, so change both"))
+    Some(format!(
+        "with this fix, `{mutation}` fails for the requests that the condition additionally matches, so change both"
+    ))
 }
 
 /// Adds findings about mutations that fail for some request, or whose result the API server rejects.
@@ -480,7 +482,7 @@ fn uncovered(policy: &Object<RequestPolicy>, uncovered: Uncovered) -> Vec<Findin
     let left = (uncovered.n_kinds_left > 0).then(|| {
         let n_searched = uncovered.n_kinds.saturating_sub(uncovered.n_kinds_left);
         format!(
-            "failing expressions were searched for {n_searched} of the {} kinds that the rules match by name",
+            "only {n_searched} of the {} kinds that the rules match by name were searched for failing expressions",
             uncovered.n_kinds
         )
     });

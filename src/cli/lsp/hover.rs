@@ -270,7 +270,7 @@ fn shown_cost(cost: &CostReport) -> String {
         Some(max) => {
             let tenths = max.saturating_mul(1000) / limit.max(1);
             format!(
-                "at most {max} for an object of 64 KiB, {}.{} % of the limit of {limit}",
+                "at most {max} for an object of 64 KiB, {}.{}% of the limit of {limit}",
                 tenths / 10,
                 tenths % 10
             )

@@ -24,7 +24,7 @@ const LEGEND: [&str; 5] = [
 ];
 
 /// Advice for costs above their limit.
-const ADVICE: &str = "To lower a share above 100 %: replace a loop within a loop (for example, with `in`, or with a list computed in \
+const ADVICE: &str = "To lower a share above 100%: replace a loop within a loop (for example, with `in`, or with a list computed in \
                       a variable), and set maxItems and maxLength in the schema of a custom resource.";
 
 /// Explains costs without a bound.
@@ -90,8 +90,8 @@ fn exceeds(cost: &CostReport) -> bool {
 
 fn table(out: &mut String, policy: &PolicyReport, has_kinds: bool, terminal: Terminal) {
     let mut costs: Vec<&CostReport> = policy.costs.iter().collect();
-    // Expressions are sorted by descending share, followed by sums. Unbounded costs are first, and unknown costs are
-    // last.
+    // Expressions come first, in the order of descending share, and sums come last. Within both groups, unbounded costs
+    // are first, and unknown costs are last.
     costs.sort_by_key(|cost| {
         let max = cost.max_for_usual_object.unwrap_or(u64::MAX);
         let permille = u128::from(max) * 1_000_000 / u128::from(cost.limit.max(1));
@@ -178,10 +178,10 @@ fn percent(cost: Option<u64>, limit: u64) -> String {
     };
     let tenths = u128::from(cost) * 1000 / u128::from(limit.max(1));
     match tenths {
-        0 if cost > 0 => "<0.1 %".to_owned(),
-        tenths if tenths > 10_000 => ">1000 %".to_owned(),
-        tenths if tenths >= 1000 => format!("{} %", tenths / 10),
-        tenths => format!("{}.{} %", tenths / 10, tenths % 10),
+        0 if cost > 0 => "<0.1%".to_owned(),
+        tenths if tenths > 10_000 => ">1000%".to_owned(),
+        tenths if tenths >= 1000 => format!("{}%", tenths / 10),
+        tenths => format!("{}.{}%", tenths / 10, tenths % 10),
     }
 }
 
@@ -196,9 +196,7 @@ mod tests {
         let all = all.map(|cost| percent(Some(cost), limit));
         assert_eq!(
             all,
-            [
-                "0.0 %", "<0.1 %", "0.1 %", "15.2 %", "99.9 %", "734 %", ">1000 %"
-            ]
+            ["0.0%", "<0.1%", "0.1%", "15.2%", "99.9%", "734%", ">1000%"]
         );
         assert_eq!(percent(None, limit), "-");
     }

@@ -244,7 +244,7 @@ pub fn text(coverage: &[Coverage]) -> String {
             );
         }
     }
-    let _ = writeln!(out, "coverage: {} %", percent(coverage));
+    let _ = writeln!(out, "coverage: {}%", percent(coverage));
     out
 }
 

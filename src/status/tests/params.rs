@@ -192,15 +192,15 @@ fn bound_condition_depends_on_actions_of_bindings() {
     check(
         &bound(&[audits]),
         "True BindingsFound",
-        "bound by b (Audit); none of them denies requests; params is null for b (no paramRef)",
+        "bound by b (Audit); no binding denies requests; params is null for b (no paramRef)",
     );
     let mut broken = binding("Deny");
     broken.problem = Some("paramRef has both name and selector".into());
     check(
         &bound(&[binding("Deny"), broken.clone()]),
         "False BindingsInvalid",
-        "the API server cannot use b (paramRef has both name and selector); with failurePolicy Fail, \
-         every request that such a binding matches is denied",
+        "the API server cannot use the binding b (paramRef has both name and selector); with failurePolicy Fail, \
+         every request that this binding matches is denied",
     );
     // `Ready` does not require `Bound`.
     for facts in [bound(&[]), bound(&[broken])] {

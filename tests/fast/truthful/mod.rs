@@ -691,7 +691,7 @@ fn messages_of_validations_that_do_not_compile_are_skipped() {
 #[test]
 fn wildcard_failure_after_guard_is_reported_if_all_remaining_kinds_fail() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
-    let one = "of the kinds matched by wildcards, only one has requests that reach this expression";
+    let one = "only one of the kinds matched by wildcards has requests that reach this expression";
     for guarded in [
         "object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true",
         "object.kind != 'Pod' || object.spec.contianers.size() > 0",

@@ -345,7 +345,7 @@ impl Search<'_> {
     }
 
     /// Returns the resource of the kind `text`. `None` if several resources have this kind. Also `None` if `text` has
-    /// no capital letter, because it may then be the name of a resource.
+    /// no uppercase letter, because it may then be the name of a resource.
     fn resource_of_kind(&self, text: &str) -> Option<String> {
         text.contains(|c: char| c.is_ascii_uppercase())
             .then_some(())?;

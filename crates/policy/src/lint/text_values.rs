@@ -94,7 +94,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
 /// A rule, a message and a help.
 type Finding = (Rule, String, String);
 
-/// Finds a literal with capitals that is compared with the result of `lowerAscii()`, and the reverse.
+/// Finds a literal with uppercase letters that is compared with the result of `lowerAscii()`, and the reverse.
 fn other_case(ast: &Ast, test: &StringTest<'_>, text: &str) -> Option<Finding> {
     let Expr::Call {
         function,
@@ -105,8 +105,8 @@ fn other_case(ast: &Ast, test: &StringTest<'_>, text: &str) -> Option<Finding> {
         return None;
     };
     let (cased, noun) = match &**function {
-        "lowerAscii" => (text.to_ascii_lowercase(), "capitals"),
-        "upperAscii" => (text.to_ascii_uppercase(), "lower-case letters"),
+        "lowerAscii" => (text.to_ascii_lowercase(), "uppercase letters"),
+        "upperAscii" => (text.to_ascii_uppercase(), "lowercase letters"),
         _ => return None,
     };
     (cased != text).then(|| {

@@ -138,7 +138,7 @@ rules! {
         ),
         "Add maxItems, maxProperties and maxLength to the lists, maps and strings that the rule reads, and to those that contain them, or simplify the rule. The API server estimates the cost for the largest object that fits into a request.";
     CostNearLimit "cost-near-limit":
-        "the expression may reach 80 % of an API server's cost limit for an object of 64 KiB",
+        "the expression may reach 80% of an API server's cost limit for an object of 64 KiB",
         expression(
             "!has(object.spec.template.spec.volumes) || object.spec.template.spec.containers.all(c, \
              object.spec.template.spec.volumes.exists(v, v.name == 'data'))",
@@ -254,7 +254,7 @@ rules! {
     ImpossibleValue "impossible-value":
         "a field is compared with a value, or set to a value, that it never has",
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
-        "Write the value as requests have it: operations in capitals, kinds as in a manifest, resources in the plural.";
+        "Write the value as it appears in requests: operations in uppercase, kinds as in a manifest, resources in the plural.";
     IncomparableTypes "incomparable-types":
         "two values are compared whose types are never equal",
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
@@ -293,7 +293,7 @@ rules! {
             "matchConditions:\n- {name: is a pod, expression: 'true'}",
             "matchConditions:\n- {name: is-a-pod, expression: 'true'}",
         ),
-        "Follow the format in the message. Names of objects consist of lower-case letters, digits, hyphens and dots. Keys and values of labels may also contain capitals and underscores, and have at most 63 bytes.";
+        "Follow the format in the message. Names of objects consist of lowercase letters, digits, hyphens and dots. Keys and values of labels may also contain uppercase letters and underscores, and have at most 63 bytes.";
     InvalidObject "invalid-object":
         "the document does not have the structure of its kind",
         spec("validations:\n  expression: 'true'", "validations:\n- expression: 'true'"),
@@ -580,7 +580,7 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployments]",
         ),
-        "Use the plural, lower-case name from `kubectl api-resources`, with its group and version.";
+        "Use the plural, lowercase name from `kubectl api-resources`, with its group and version.";
     UnsupportedExpression "unsupported-expression":
         "valid CEL that this checker does not support",
         words("The syntax trees of the expressions have more than 500,000 nodes in total, for example due to nested macros."),

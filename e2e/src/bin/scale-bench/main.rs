@@ -291,7 +291,7 @@ async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Resu
     let seconds = time.as_secs_f64();
     row.add(
         "processor time while idle",
-        format!("{:.2} %", 100.0 * processor / seconds),
+        format!("{:.2}%", 100.0 * processor / seconds),
     );
     row.add(
         "requests while idle, without events",

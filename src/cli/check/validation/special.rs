@@ -72,7 +72,7 @@ pub(super) fn resource_version(spot: &Spot<'_>, violations: &mut Violations) {
     let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
     if is_number && version.parse::<u64>().is_ok_and(|version| version != 0) {
         let message = format!(
-            "`{}` must not be set on an object to be created",
+            "`{}` must not be set when an object is created",
             spot.field_ref
         );
         // An object with a uid was read from a cluster, and is usually not created again.
@@ -336,7 +336,7 @@ pub(super) fn resources(spot: &Spot<'_>, violations: &mut Violations) {
     let has = |wanted: &str| names.contains(&wanted);
     if names.len() > 1 && has("*/*") {
         let message = format!(
-            "`{}` has `*/*`, and must not have other items",
+            "`{}` contains `*/*`, so it must not contain other items",
             spot.field_ref
         );
         let advice = "remove `*/*`, or all other items".to_owned();
@@ -348,7 +348,7 @@ pub(super) fn resources(spot: &Spot<'_>, violations: &mut Violations) {
         .rfind(|name| !name.is_empty() && !name.contains('/'));
     if has("*") && last.is_some_and(|last| *last != "*") {
         let message = format!(
-            "`{}` has `*`, and must not have other resources without subresources",
+            "`{}` contains `*`, so it must not contain other resources (subresources are allowed)",
             spot.field_ref
         );
         let advice = "remove `*`, or the resources that it includes".to_owned();

@@ -75,7 +75,7 @@ impl Form {
                 (n_parts < 3).then(|| "have at least three parts separated by dots".to_owned())
             }),
             Self::Label => (!is_dns_1035_label(text)).then(|| {
-                let form = "lower-case letters, digits and `-`, with a letter first and no `-` last";
+                let form = "lower-case letters, digits and `-`, starting with a letter and not ending in `-`";
                 format!("consist of {form}, and have at most {MAX_LABEL} bytes")
             }),
             Self::GroupVersion => group_version(text),
@@ -200,7 +200,7 @@ fn group_version(text: &str) -> Option<String> {
         return Some("have a version after the `/`".to_owned());
     }
     (!is_dns_1035_label(version)).then(|| {
-        "end in a version such as v1: lower-case letters, digits and `-`, with a letter first"
+        "end in a version such as v1: lower-case letters, digits and `-`, starting with a letter"
             .to_owned()
     })
 }
@@ -212,7 +212,7 @@ fn is_dns_1035_label(text: &str) -> bool {
 
 fn kind(text: &str) -> Option<String> {
     let requirement = || {
-        let form = "letters, digits and `-`, with a letter first and no `-` last";
+        let form = "letters, digits and `-`, starting with a letter and not ending in `-`";
         format!("consist of {form}, and have at most {MAX_LABEL} bytes")
     };
     (!is_dns_1035_label(&lower(text))).then(requirement)

@@ -203,7 +203,7 @@ const POLICY_SPEC: &[Row] = &[
     ),
     row(
         "auditAnnotations[].key",
-        Required("set the key, which the audit log shows after the name of the policy and a slash"),
+        Required("set the key; the audit log shows the annotation as `POLICY/KEY`"),
         "validateAuditAnnotation",
     ),
     row(

@@ -176,7 +176,7 @@ fn check(spot: &Spot<'_>, constraint: Constraint, violations: &mut Violations) {
             let items = spot.items();
             if items.len() > 1 && items.iter().any(|item| item.as_str() == Some(wildcard)) {
                 let message = format!(
-                    "`{}` has `{wildcard}`, and must not have other items",
+                    "`{}` contains `{wildcard}`, so it must not contain other items",
                     spot.field_ref
                 );
                 let advice = Some(format!("remove `{wildcard}`, or all other items"));
