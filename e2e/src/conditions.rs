@@ -28,7 +28,8 @@ pub fn condition(status: &Value, type_: &str) -> String {
     })
 }
 
-/// Waits until the condition `type_` begins with `wanted`. `status` returns the current status. Returns the condition.
+/// Waits until the text of the condition `type_` (status, reason and message) starts with `wanted`, and returns the
+/// text. `status` returns the current status.
 ///
 /// # Errors
 /// Returns an error if `status` fails, or if the timeout expires. The error then contains `what` and the status.

@@ -190,7 +190,7 @@ pub fn binary(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Returns the processor time of a process, in seconds.
+/// Returns the CPU time of a process, in seconds.
 ///
 /// # Errors
 /// Returns an error if the process has ended.
@@ -438,7 +438,7 @@ impl Controller {
         Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
     }
 
-    /// Returns the processor time since the start, in seconds.
+    /// Returns the CPU time since the start, in seconds.
     ///
     /// # Errors
     /// Returns an error if the process has ended.

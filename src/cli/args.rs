@@ -181,7 +181,7 @@ pub enum Command {
     /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.37 and the
     /// CustomResourceDefinitions of the input. A cluster is used with --live, -l, a flag that selects a cluster or
     /// user, or a policy given as vap/NAME. The APIs, schemas, bindings and version are then those of the cluster.
-    /// Without files, -l and names, all policies of the cluster are checked.
+    /// If a cluster is used and no files, selector (-l) or names are given, all policies of the cluster are checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
@@ -264,8 +264,8 @@ pub struct LspArgs {
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate flag")]
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The policies to show: NAME, vap/NAME, or the resource followed by names; a single policy is shown with all
-    /// details. map/NAME, vwc/NAME, mwc/NAME and crd/NAME select objects of other kinds that the controller watches
+    /// The policies to show, as NAME, vap/NAME, or the resource followed by names. A single policy is shown with all
+    /// details. map/NAME, vwc/NAME, mwc/NAME and crd/NAME show objects of the other kinds that the controller watches
     #[arg(value_name = "NAME|vap/NAME")]
     pub names: Vec<String>,
     /// Show the policies whose labels match the selector
@@ -321,7 +321,7 @@ impl fmt::Display for LeaseArgs {
 /// The arguments of `version`.
 #[derive(Debug, clap::Args)]
 pub struct VersionArgs {
-    /// Show only the version of the plugin; use no cluster
+    /// Show only the version of the plugin; do not contact a cluster
     #[arg(long)]
     pub client: bool,
     /// The output format.
@@ -377,10 +377,10 @@ pub struct CheckArgs {
         hide_default_value = true
     )]
     pub output: CheckOutput,
-    /// Print only the number of findings by rule, and how many of them --fix can fix
+    /// Print only the number of findings for each rule, and how many of them --fix can fix
     #[arg(long)]
     pub statistics: bool,
-    /// Print only a table of the estimated costs of each policy's expressions, with their share of the API server's limits
+    /// Print only a table with the estimated cost of each expression, and its share of the API server's limit
     #[arg(long, conflicts_with = "statistics")]
     pub costs: bool,
     /// Check again whenever a file changes, until interrupted. Requires files as input, and the format text or `concise`
@@ -474,10 +474,10 @@ Exit status:
 pub enum TestCommand {
     /// Write a probe for each policy, with an allowed and a denied request for each validation
     ///
-    /// Searches the schemas of the kinds that the policy matches for such requests, and confirms each request with the
+    /// Generates the requests from the schemas of the kinds that the policy matches, and confirms each request with the
     /// evaluator. For numbers and quantities, adds requests at the limits: the last allowed and the first denied value.
-    /// Uses the params in the input, if there are any. Writes the probes to standard output. Lists on standard error the
-    /// validations for which a request was not found, with the reason.
+    /// Uses the params in the input, if there are any. Writes the probes to standard output. If no request was found for
+    /// a validation, prints the validation and the reason to standard error.
     #[command(after_help = INIT_HELP)]
     Init(InitArgs),
     /// Convert a test suite of kaptest, kat, the Kyverno CLI or gator to probes

@@ -83,9 +83,9 @@ impl LeaseFacts {
         };
         match (self.no_leader(now), sync_problem) {
             (Some(why), Some(sync_problem)) => {
-                Some(format!("{sync_problem}; there is no leader: {why}"))
+                Some(format!("{sync_problem}; there is no leader, because {why}"))
             }
-            (Some(why), None) => Some(format!("there is no leader: {why}")),
+            (Some(why), None) => Some(format!("there is no leader, because {why}")),
             (None, Some(sync_problem)) => Some(format!(
                 "{sync_problem}; it is running, see its log for the reason"
             )),
@@ -208,7 +208,7 @@ mod tests {
             &lease(Some(-61), Some(-61)),
             Some(false),
             Some(
-                "statuses may be outdated: the controller was last in sync 61s ago; there is no leader: the \
+                "statuses may be outdated: the controller was last in sync 61s ago; there is no leader, because the \
                  Lease was last renewed 61s ago, and its duration is 15 s",
             ),
         );
@@ -220,7 +220,7 @@ mod tests {
             &lease(Some(-16), Some(-16)),
             Some(false),
             Some(
-                "statuses may be outdated: there is no leader: the Lease was last renewed 16s ago, and its \
+                "statuses may be outdated: there is no leader, because the Lease was last renewed 16s ago, and its \
                  duration is 15 s",
             ),
         );
@@ -228,7 +228,7 @@ mod tests {
             &lease(Some(-100), Some(-59)),
             Some(false),
             Some(
-                "statuses may be outdated: the controller was last in sync 100s ago; there is no leader: the \
+                "statuses may be outdated: the controller was last in sync 100s ago; there is no leader, because the \
                  Lease was last renewed 59s ago, and its duration is 15 s",
             ),
         );
@@ -238,14 +238,14 @@ mod tests {
             &LeaseState::Lease(released),
             Some(false),
             Some(
-                "statuses may be outdated: there is no leader: the last leader released the Lease 4s ago",
+                "statuses may be outdated: there is no leader, because the last leader released the Lease 4s ago",
             ),
         );
         check(
             &lease(None, None),
             Some(false),
             Some(
-                "statuses may be outdated: the controller has never been in sync; there is no leader: the \
+                "statuses may be outdated: the controller has never been in sync; there is no leader, because the \
                  Lease was never renewed",
             ),
         );

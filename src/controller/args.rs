@@ -506,7 +506,7 @@ mod tests {
         for (option, error) in [
             (
                 "--lease-duration=15500ms",
-                "--lease-duration must be whole seconds",
+                "--lease-duration must be a whole number of seconds",
             ),
             (
                 "--lease-duration=10s",

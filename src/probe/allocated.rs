@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// Returns the reason why these fields of a kind have unknown values.
+/// Returns the reason why the fields of a kind that the API server sets have unknown values.
 pub(super) fn why(gvk: &Gvk) -> &'static str {
     match &*gvk.kind {
         "Scale" => {

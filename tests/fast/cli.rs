@@ -176,7 +176,7 @@ param-kind-missing.example.com  False  ParamKindNotFound   90s    60m
   TypeChecked=Unknown SchemaUnavailable: no schema
 replica-limit.example.com       True   Ready               30m    60m
 stale.example.com               Stale  Ready               30m    60m
-  stale: the status is of generation 1, but the policy has generation 3
+  stale: the status is for generation 1, but the policy has generation 3
 untouched.example.com           -      NoStatus            -      60m
   no status from vap-status-controller
 
@@ -202,7 +202,7 @@ param-kind-missing.example.com  False  ParamKindNotFound   True      Unknown    
   TypeChecked=Unknown SchemaUnavailable: no schema
 replica-limit.example.com       True   Ready               True      True         True              True            30m    60m
 stale.example.com               Stale  Ready               True      True         True              True            30m    60m
-  stale: the status is of generation 1, but the policy has generation 3
+  stale: the status is for generation 1, but the policy has generation 3
 untouched.example.com           -      NoStatus            -         -            -                 -               -      60m
   no status from vap-status-controller
 
@@ -228,7 +228,7 @@ param-kind-missing.example.com  False  ParamKindNotFound   True      Unknown    
   TypeChecked=Unknown SchemaUnavailable: no schema
 replica-limit.example.com       True   Ready               True      True         True              True            0         1           Fail           -                                  30m    60m
 stale.example.com               Stale  Ready               True      True         True              True            0         1/3         Fail           -                                  30m    60m
-  stale: the status is of generation 1, but the policy has generation 3
+  stale: the status is for generation 1, but the policy has generation 3
 untouched.example.com           -      NoStatus            -         -            -                 -               -         1           Fail           -                                  -      60m
   no status from vap-status-controller
 
@@ -423,11 +423,11 @@ fn stale_and_missing_statuses_are_labeled() {
     let text = render::details(&PolicyReport::new(&stale()), now(), terminal(80));
     assert!(text.contains("\nReady:          Stale, Ready\n"), "{text}");
     assert!(
-        text.contains("\nGeneration:     3 (the status is of generation 1)\n"),
+        text.contains("\nGeneration:     3 (the status is for generation 1)\n"),
         "{text}"
     );
     assert!(
-        text.contains("\nstale: the status is of generation 1, but the policy has generation 3\n"),
+        text.contains("\nstale: the status is for generation 1, but the policy has generation 3\n"),
         "{text}"
     );
 

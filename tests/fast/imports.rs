@@ -24,7 +24,7 @@ const PACKAGES: [&str; 9] = [
     "parity/src",
 ];
 
-/// The file with the allowed cycles of files. Each paragraph is a cycle. A new cycle fails the test. A listed cycle
+/// The file with the allowed import cycles between files. Each paragraph is a cycle. A new cycle fails the test. A listed cycle
 /// that no longer exists also fails the test.
 const KNOWN_CYCLES: &str = "tests/import_cycles.txt";
 

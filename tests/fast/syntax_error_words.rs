@@ -78,7 +78,7 @@ fn upstream_profile_has_upstream_messages() {
 }
 
 #[test]
-fn api_compilation_has_upstream_messages() {
+fn compiling_through_library_api_keeps_upstream_messages() {
     let compiled = policy().compile_with_costs(CompileMode::New, &UnknownSizes);
     let error = compiled[0].0.outcome.as_ref().unwrap_err();
     assert!(error.message().contains(UPSTREAM), "{error:?}");

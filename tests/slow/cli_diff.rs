@@ -353,8 +353,8 @@ fn diff_lists_changed_settings() {
             "a",
             1,
             &[
-                "the binding `everywhere` was removed; no decision about a compared request changes",
-                "the binding `here` was added; no decision about a compared request changes",
+                "the binding `everywhere` was removed; the decision is the same for every compared request",
+                "the binding `here` was added; the decision is the same for every compared request",
             ],
         ),
     ]);

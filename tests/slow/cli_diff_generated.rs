@@ -53,7 +53,7 @@ fn changes_are_shown_for_generated_requests() {
             "< 51",
             0,
             &[
-                "spec.validations[0] changed; no decision about a compared request changes",
+                "spec.validations[0] changed; the decision is the same for every compared request",
                 "- variables.replicas <= 50",
                 "+ variables.replicas < 51",
                 "generated requests: 1 expression changed without a difference in the generated requests",

@@ -1,8 +1,8 @@
-//! Measures the processor time of a test. Unlike elapsed time, it excludes the time of other processes.
+//! Measures the CPU time of a test. Unlike elapsed time, it excludes the time of other processes.
 
 use std::time::Duration;
 
-/// A running measurement. The field is the processor time at its start.
+/// A running measurement. The field is the CPU time at its start.
 pub(crate) struct Timer(Duration);
 
 impl Timer {
@@ -15,7 +15,7 @@ impl Timer {
     }
 }
 
-/// Returns the processor time of the current thread.
+/// Returns the CPU time of the current thread.
 ///
 /// Source: Linux, `Documentation/scheduler/sched-stats.rst`, `/proc/<pid>/schedstat`: the first number, nanoseconds.
 #[cfg(target_os = "linux")]
@@ -25,7 +25,7 @@ fn time() -> Duration {
     Duration::from_nanos(nanoseconds.parse().unwrap())
 }
 
-/// Returns the elapsed time since the first call, because the operating system reports no processor time.
+/// Returns the elapsed time since the first call, because the operating system reports no CPU time.
 #[cfg(not(target_os = "linux"))]
 fn time() -> Duration {
     static BEGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

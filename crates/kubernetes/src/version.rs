@@ -530,7 +530,7 @@ impl LengthErrors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each flag is one independent change of Kubernetes"
+    reason = "each flag is one independent change in Kubernetes"
 )]
 pub struct Behavior {
     /// The differences of cel-go.

@@ -85,7 +85,7 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     let lower = name.to_lowercase();
     let negated = without_negation(&lower);
     let mut best: (usize, Vec<&str>) = (name.len() / 3 * EDIT, Vec::new());
-    // The names that contain a negation, as `name` does, and otherwise differ from it by at most one edit.
+    // Used if `name` contains a negation: the names that contain one too and otherwise differ by at most one edit.
     let mut negations: Vec<&str> = Vec::new();
     for known in names.take(MAX_NAMES) {
         let lower_known = known.to_lowercase();

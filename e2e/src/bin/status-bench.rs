@@ -173,7 +173,7 @@ async fn wildcards(
         all.as_secs_f64()
     );
     println!(
-        "processor time of the controller     {:.2} s",
+        "CPU time of the controller           {:.2} s",
         controller.processor_seconds()?
     );
     println!(

@@ -241,7 +241,7 @@ fn render_expression(out: &mut String, changed: &ChangedExpression, terminal: Te
     };
     let name = changed.name.as_ref().map(|name| format!(" (`{name}`)"));
     let text = format!(
-        "{}{} {verb}; no decision about a compared request changes",
+        "{}{} {verb}; the decision is the same for every compared request",
         changed.field.trim_end_matches(".expression"),
         name.unwrap_or_default(),
     );

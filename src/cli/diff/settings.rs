@@ -29,7 +29,8 @@ pub struct Setting {
     /// The namespace and name of the params, such as `default/limits`, if they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<String>,
-    /// `old` or `new`: the version without bindings, if the other version has bindings. It has no effect.
+    /// The version without bindings, `old` or `new`, if the other version has bindings. The version without bindings is
+    /// not enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unbound: Option<&'static str>,
     /// The name of the field, or `binding` for a binding that only one version has.
@@ -95,7 +96,7 @@ impl SettingField {
             | Self::MatchResources
             | Self::ParamRef
             | Self::ParamKind
-            | Self::Params => "no decision about a compared request changes",
+            | Self::Params => "the decision is the same for every compared request",
             Self::ReinvocationPolicy => "its effect depends on the other mutating policies",
         }
     }

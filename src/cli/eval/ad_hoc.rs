@@ -397,7 +397,7 @@ impl Document {
         finding.rejected = false;
         finding.owner = Owner::None;
         finding.field_ref = None;
-        // The edits are for the document.
+        // The edits would apply to the generated document, not to the expression that the user passed.
         finding.fix = None;
         finding.suggestions = Vec::new();
         finding.also = Vec::new();

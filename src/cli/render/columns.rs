@@ -120,7 +120,7 @@ fn evaluator(policy: &PolicyReport) -> &'static str {
     }
 }
 
-/// Returns the cell of the column GENERATION, such as `3`, or `1/3` if the status is of generation 1.
+/// Returns the cell of the column GENERATION, such as `3`, or `1/3` if the status is for generation 1.
 fn generation_cell(policy: &PolicyReport) -> Cell {
     Cell::plain(&match policy.observed_generation {
         Some(observed) if observed != policy.generation => {

@@ -16,7 +16,7 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
     let mut out = String::new();
     let observed = match policy.observed_generation {
         Some(observed) if observed == policy.generation => String::new(),
-        Some(observed) => format!(" (the status is of generation {observed})"),
+        Some(observed) => format!(" (the status is for generation {observed})"),
         None => " (no status)".to_owned(),
     };
     let mut state = state_cell(policy).painted(terminal);

@@ -52,7 +52,7 @@ pub(super) fn state_note(policy: &PolicyReport) -> Option<String> {
                 .to_owned(),
         ),
         State::Stale => Some(format!(
-            "stale: the status is of generation {}, but the policy has generation {}",
+            "stale: the status is for generation {}, but the policy has generation {}",
             policy.observed_generation.unwrap_or(0),
             policy.generation
         )),

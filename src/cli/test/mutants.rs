@@ -394,10 +394,10 @@ mod tests {
     }
 
     #[test]
-    fn equivalent_changes_are_not_mutants() {
+    fn changes_without_effect_on_result_are_not_mutants() {
         let (found, n_equivalent) = changes_of(&json!({
             "validations": [
-                // Changes of the unused operand and of the constants are equivalent.
+                // Changes of the operand `object.a == 3`, which is never needed, and of the constants do not change a result.
                 {"expression": "1 < 2 || object.a == 3"},
                 {"expression": "false ? object.b == 1 : object.c == 2"},
             ],

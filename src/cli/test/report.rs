@@ -55,7 +55,7 @@ pub struct TestReport {
     /// The results of mutation testing, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutants: Option<MutantReport>,
-    /// The targets of probes for which coverage and mutants are not measured, if one of these is requested.
+    /// The targets of probes for which coverage and mutants are not measured. Empty if neither was requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_measured: Vec<String>,
     /// The name of the first case that `--run` does not select, `PROBE/CASE`.
@@ -170,8 +170,8 @@ pub struct CaseReport {
     /// The violations of sample objects, with their locations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid: Vec<InvalidField>,
-    /// The expressions that determined the decision, with the values of their subexpressions. If there are no such
-    /// expressions, all validations, which were true.
+    /// The expressions that determined the decision, with the values of their subexpressions. If no
+    /// single expression determined the decision, because all validations were true, this contains all validations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<Trace>,
     /// The other expressions that determined the decision and are not part of `trace`.

@@ -609,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn validation_decides_if_match_conditions_are_true() {
+    fn if_match_conditions_are_true_validation_determines_decision() {
         let actual = decides(&spec("Fail", "true", &["object.b == 1"]), None);
         assert_eq!(actual, ["spec.validations[0].expression"]);
         let actual = decides(&spec("Fail", "true", &["true", "false"]), None);

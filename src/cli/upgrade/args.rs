@@ -78,7 +78,7 @@ pub struct UpgradeArgs {
     /// Also show changed messages (class TEXT)
     #[arg(long)]
     pub text: bool,
-    /// Show generated requests as YAML and the sources of changes, and list all policies
+    /// Also show the generated requests (as YAML) and the source of each change, and list policies that are not affected
     #[arg(short, long)]
     pub verbose: bool,
     /// Save a generated request for each change in FILE, as probes that pass only in the old version

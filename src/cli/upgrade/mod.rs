@@ -301,7 +301,7 @@ struct PolicyState {
     unserved: Option<String>,
     /// The number of probe cases and objects that were compared.
     n_requests: u64,
-    /// The findings of `check` in the new version. Computed for the first change with a rule.
+    /// The findings of `check` in the new version. Computed when the first change whose cause has a rule is reported.
     findings: OnceLock<Vec<Finding>>,
 }
 

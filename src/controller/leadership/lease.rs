@@ -46,7 +46,7 @@ impl Timing {
     /// Returns an error message with the name of the invalid duration.
     pub fn check(&self) -> Result<(), String> {
         if self.lease_duration.subsec_nanos() != 0 {
-            return Err("--lease-duration must be whole seconds".to_owned());
+            return Err("--lease-duration must be a whole number of seconds".to_owned());
         }
         if self.lease_duration <= self.renew_deadline {
             return Err("--lease-duration must be longer than --renew-deadline".to_owned());
@@ -357,7 +357,7 @@ mod tests {
                 timing(15_000, 2400, 2000),
                 "--renew-deadline must be longer",
             ),
-            (timing(15_500, 10_000, 2000), "whole seconds"),
+            (timing(15_500, 10_000, 2000), "whole number of seconds"),
         ] {
             let error = timing.check().unwrap_err();
             assert!(error.contains(text), "{error}");

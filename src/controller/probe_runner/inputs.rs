@@ -47,7 +47,7 @@ pub(super) fn collect(
         BindingsState::NotPermitted => Unavailable::lasting(
             "the controller is not permitted to read bindings; see the policy's condition Bound",
         ),
-        _ => Unavailable::passing("the bindings were not read yet"),
+        _ => Unavailable::passing("the bindings have not been read yet"),
     });
     let params = match param_resource(param_kind.as_ref(), snapshot) {
         Some(resource) => wanted(context, id, resource, probes, bindings.as_ref()),
@@ -190,7 +190,7 @@ fn wanted(
     let by = (policy, Referrer::Probes);
     let objects = match params::referred(context, resource, by, &references) {
         Listing::Known(objects) => objects,
-        Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
+        Listing::Unread => return Err(Unavailable::passing("the params have not been read yet")),
         Listing::Refused(text) => return Err(Unavailable::lasting(text)),
         Listing::Failed(reason) => {
             let text = format!("the params cannot be read now: {reason}");

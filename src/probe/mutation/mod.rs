@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn difference_from_expectation_describes_denial_error_and_missing_mutation() {
+    fn description_of_difference_covers_denial_error_and_missing_mutation() {
         let expects = |applies| Expect {
             applies,
             ..Expect::default()

@@ -1,4 +1,4 @@
-//! Tests nodes, and the positions of the characters of scalars.
+//! Tests for nodes, and for the positions of characters in scalars.
 
 use serde_json::json;
 

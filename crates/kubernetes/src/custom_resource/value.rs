@@ -56,7 +56,7 @@ impl Place<'_> {
 /// [`VISIT`] units.
 const MAX_WORK: u64 = 200_000_000;
 
-/// The work for validating one value against one schema, in units of [`MAX_WORK`].
+/// The work for validating one value against one schema, in the same unit as [`MAX_WORK`].
 const VISIT: usize = 32;
 
 /// The remaining work for one object.

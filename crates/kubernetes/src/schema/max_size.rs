@@ -412,7 +412,7 @@ mod tests {
         checked
     }
 
-    /// Estimates sizes in objects of one shape.
+    /// Estimates the sizes of values in objects of one shape.
     struct InShape(DeclaredSizes, ObjectShape);
 
     impl SizeEstimator for InShape {

@@ -21,7 +21,7 @@ use crate::param_kind;
 use crate::reads::{Attribute, Input, Key};
 use crate::rule::Rule;
 
-/// Maximum number of evaluated constant calls for one policy.
+/// Maximum number of calls with constant arguments that are evaluated for one policy.
 const MAX_CALLS: usize = 200;
 
 /// Maximum number of lints for one expression.

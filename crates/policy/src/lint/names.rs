@@ -1,4 +1,5 @@
-//! Finds comparisons of namespaces and label values with invalid strings, and indices that no list has.
+//! Finds comparisons of namespaces and label values with strings that are never valid for them, and list indices that
+//! are never valid, such as negative indices.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;

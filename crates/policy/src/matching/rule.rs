@@ -201,7 +201,7 @@ impl<'a> Incomplete<'a> {
         Self { by_group }
     }
 
-    /// Adds the indices of the group versions that `rule` may match to `touched`.
+    /// Adds to `touched` the indices of the group versions that `rule` may match.
     pub(super) fn touched(&self, rule: &Rule<'_>, touched: &mut BTreeSet<usize>) {
         let mut add = |versions: &[(&str, usize)]| {
             for (version, n) in versions {

@@ -59,7 +59,8 @@ pub struct FailingMutation {
     pub field_ref: String,
     /// The location of the failing node in the expression.
     pub location: Location,
-    /// The kind of the witness's object. `None` for a mistake in a literal, which no request confirms.
+    /// The kind of the witness's object. `None` for a mistake in a literal, because such a mistake is reported without a
+    /// witness.
     pub gvk: Option<Gvk>,
     /// One sentence with the operation, the kind and the API server's error.
     pub message: String,

@@ -120,7 +120,9 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             continue;
         }
         if let Some(escaped) = with_escaped_key(inner) {
-            let message = format!("the path `{path}` continues below a value of a map of strings");
+            let message = format!(
+                "the path `{path}` goes too deep: the values of this map are strings, which have no fields"
+            );
             add(
                 node,
                 message,

@@ -6,7 +6,7 @@
 //!   those of the controller.
 //! - The policies are recreated. The controller's time for the same number of statuses is compared with the client's
 //!   time.
-//! - Processor times are also printed, because on a busy machine only processor times are comparable.
+//! - CPU times are also printed, because on a busy machine only CPU times are comparable.
 //!
 //! The default is 100, 1,000 and 10,000 policies. For the larger two numbers, there are 2,000 CRDs, 10,000 params and
 //! 200 wildcard policies. A quick run: `scale-bench --policies 1000 --crds 100 --params 1000 --wildcards 20`.
@@ -153,7 +153,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     row.add("  ratio to bare patches", ratio(judged, bare));
     let processor = usage.add_to(&mut row, &control_plane, Some(&controller))?;
     row.add(
-        "  ratio to the processor time of bare patches",
+        "  ratio to the CPU time of bare patches",
         format!("{:.2}", processor / bare_processor),
     );
     row.add("  requests, writes", requests(&controller).await?);
@@ -282,7 +282,7 @@ async fn requests_but_events(controller: &Controller) -> Result<f64> {
 
 async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Result<()> {
     let requests = requests_but_events(controller).await?;
-    // The pause excludes the previous scrape. A scrape uses more processor time than an idle controller.
+    // The pause excludes the previous scrape. A scrape uses more CPU time than an idle controller.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let processor = controller.processor_seconds()?;
     tokio::time::sleep(time).await;
@@ -290,7 +290,7 @@ async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Resu
     let requests = requests_but_events(controller).await? - requests;
     let seconds = time.as_secs_f64();
     row.add(
-        "processor time while idle",
+        "CPU time while idle",
         format!("{:.2}%", 100.0 * processor / seconds),
     );
     row.add(
@@ -355,10 +355,7 @@ async fn change_crd(
     );
     await_rest(controller).await?;
     let processor = controller.processor_seconds()? - processor;
-    row.add(
-        "  processor time of the change",
-        format!("{processor:.2} s"),
-    );
+    row.add("  CPU time of the change", format!("{processor:.2} s"));
     Ok(())
 }
 
@@ -393,7 +390,7 @@ async fn change_params(
         format!("{:.1}", reconciles / n_events),
     );
     row.add(
-        "  processor time",
+        "  CPU time",
         format!("{:.1} ms", 1000.0 * processor / n_events),
     );
     Ok(())
@@ -411,7 +408,7 @@ async fn restart(control_plane: &ControlPlane, row: &mut Row) -> Result<()> {
     row.add("  statuses written", format!("{writes}"));
     row.add("  policies reconciled", format!("{judged}"));
     row.add(
-        "  processor time",
+        "  CPU time",
         format!("{:.2} s", controller.processor_seconds()?),
     );
     row.add("  resident memory, idle and peak", memory(&controller)?);

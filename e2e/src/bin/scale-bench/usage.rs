@@ -4,7 +4,7 @@ use e2e::controller::{Controller, processor_seconds};
 
 use crate::Row;
 
-/// The processor times of the processes, in seconds.
+/// The CPU times of the processes, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     api_server: f64,
@@ -14,7 +14,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Measures the current processor times. Without a controller, its time is zero.
+    /// Measures the current CPU times. Without a controller, its time is zero.
     pub(crate) fn measure(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,

@@ -58,8 +58,8 @@ pub(super) fn type_of_kind(kind: &str) -> Option<Type> {
 /// Maximum nesting of objects and lists in the search for a field. Schemas of CustomResourceDefinitions are recursive.
 const MAX_DEPTH: usize = 8;
 
-/// Returns the paths in `kind` of the objects that have the field `name`, such as `spec`. In a path, `[]` follows each
-/// list.
+/// Returns the paths, such as `spec`, of the objects in `kind` that have a field called `name`. In a path, `[]` follows
+/// each list.
 pub(super) fn parents_of(kind: &str, name: &str) -> Vec<String> {
     let mut parents = Vec::new();
     if let Some(type_) = type_of_kind(kind) {

@@ -72,7 +72,7 @@ pub struct Note {
     pub place: String,
     /// The description.
     pub text: String,
-    /// True if a case of the suite was not converted. False if the converted case is more or less strict.
+    /// True if a case of the suite was not converted. False if it was converted to a stricter or looser case.
     pub is_missing: bool,
 }
 

@@ -517,7 +517,8 @@ fn order_disjuncts(
     ordering(function, left, right, expected)
 }
 
-/// Returns the disjuncts for which an ordering comparison of two inputs, or of an input and a constant, is `expected`.
+/// Returns the disjuncts for which an ordering comparison of two inputs, or of an input and a constant, evaluates to
+/// `expected`.
 /// Unlike [`ordering`], the result constrains the input to a range, which can be combined with other ranges.
 fn ranges(
     function: &str,

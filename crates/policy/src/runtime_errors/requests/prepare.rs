@@ -22,7 +22,8 @@ pub(crate) struct PreparedObjects {
 }
 
 impl RequestBuilder<'_> {
-    /// Prepares the objects for `operation`. `None` if the API server rejects the objects or its result is unknown.
+    /// Prepares the objects for `operation`. `None` if the API server rejects the objects, or if it is unknown
+    /// whether it rejects them.
     pub(crate) fn prepare(
         &self,
         constraints: &InputConstraints,

@@ -141,7 +141,7 @@ struct PairSearch<'s, 'a, 'c, 'n> {
 }
 
 impl Comparer<'_> {
-    /// Searches for differences of the changed validations and match conditions.
+    /// Searches for requests for which the changed validations and match conditions have different results.
     pub(super) fn distinguish(
         &mut self,
         [old, new]: [&CompiledPolicy; 2],
