@@ -43,7 +43,7 @@ impl From<&ExpressionFindings> for Warning {
         let mut parts = Vec::with_capacity(found.kinds.len());
         let mut kinds = found.kinds.iter().peekable();
         while let Some(kind) = kinds.next() {
-            // Source excerpts separate the message from the notes.
+            // If notes follow, the last message includes source excerpts, which separate the message from the notes.
             let with_source = kinds.peek().is_none() && !found.notes.is_empty();
             parts.push(part(kind, &found.text, with_source));
         }

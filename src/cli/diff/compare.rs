@@ -576,7 +576,8 @@ fn validation_causes(
         });
         causes.push(Cause::new(CauseKind::Reason, was, is));
     }
-    // If the other version violates a different binding, for example because of its params, actions are not the cause.
+    // If the request violates a different binding in the other version, for example because of the params, the actions
+    // are not the cause.
     for (binding, actions) in &before.actions {
         if let Some(now) = now.actions.get(binding)
             && actions != now

@@ -69,8 +69,9 @@ fn expressions<'p>(policy: &'p PreparedPolicy<'_>) -> impl Iterator<Item = &'p P
     policy.compiled.expressions().iter()
 }
 
-/// Returns true if `new` is the counterpart of `old`. Both have the same role and name. Expressions of validations
-/// belong to validations that are counterparts. Other expressions without a name are in the same field.
+/// Returns true if `new` is the counterpart of `old`. Counterparts have the same role and name. If they belong to
+/// validations, the validations are counterparts. Outside of validations, expressions without a name are counterparts
+/// only if they are in the same field.
 fn is_counterpart(pair: &PolicyPair, old: &PolicyExpression, new: &PolicyExpression) -> bool {
     if old.role != new.role || old.name != new.name {
         return false;

@@ -184,7 +184,7 @@ impl Generated {
         let differences = comparison.differences.into_iter();
         let differences = differences.map(|it| (it.witness, it.inputs));
         self.confirm_all(search, &differences.collect::<Vec<_>>());
-        // The search did not evaluate the samples.
+        // The search did not evaluate the samples, so it did not count them either.
         let samples = comparison.samples.into_iter();
         let samples: Vec<_> = samples.map(|witness| (witness, Vec::new())).collect();
         self.n_requests += self.confirm_all(search, &samples);
@@ -241,7 +241,7 @@ impl Generated {
     }
 
     /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches, or
-    /// that other bindings select.
+    /// that match different bindings in the two versions.
     fn add_matches(&mut self, search: &Search<'_, '_>) {
         let policies = search.policies;
         let [old, new] = policies.map(|policy| {
@@ -403,7 +403,8 @@ fn confirm(
                 None
             })
         };
-        // The short form has a different user and no labels of the namespace, so it may show a different difference.
+        // The short form has a different user and no labels of the namespace, so it may show another difference than
+        // the long form.
         let differing = match (evaluate(false), evaluate(true)) {
             (Some(long), Some(short)) if short.difference != long.difference => Some(long),
             (long, short) => short.or(long),
@@ -430,7 +431,7 @@ fn confirm(
 /// The form in which a generated request is evaluated.
 #[derive(Clone, Copy)]
 struct Form {
-    /// True if the request lacks its user, its namespace, and fields that the API server sets.
+    /// True to omit the user, the namespace, and the fields that the API server sets.
     is_short: bool,
     /// True if the bindings and params are generated, false if they are those of the input.
     with_params: bool,

@@ -69,8 +69,8 @@ pub(super) type BothResults<'a> = [Option<&'a PolicyResult>; 2];
 
 /// Receives the results of both versions for each probe case and object.
 pub(super) trait Visitor {
-    /// `subject` is the name of the case or object, and its location if it is from a file. `results` has an element
-    /// for each operation of the object that a version matches.
+    /// `subject` is the name of the case or object, and its location if it is from a file. `results` has one
+    /// element for each operation that at least one version matches.
     fn compared(
         &mut self,
         pair: &PolicyPair,

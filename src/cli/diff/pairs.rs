@@ -105,8 +105,8 @@ pub(in crate::cli) fn pairs(before: &PolicySet<'_>, after: &PolicySet<'_>) -> Ve
     by_id.into_iter().map(pair).collect()
 }
 
-/// Returns true for the version without a binding if only the other version has bindings. False if only one version is in a
-/// cluster: the other one may have bindings there.
+/// Returns a flag for each version, which is true if only the other version has bindings. Both flags are false if only
+/// one version is in a cluster, because the other version may have bindings there.
 fn unbound(sides: [(&PolicySet<'_>, Option<usize>); 2]) -> [bool; 2] {
     let versions = sides.map(|(policy_set, n)| n.and_then(|n| policy_set.policies.get(n)));
     match versions {

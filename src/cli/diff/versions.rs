@@ -112,8 +112,8 @@ fn names<'a>(crds: impl Iterator<Item = &'a Object<Crd>>) -> BTreeSet<String> {
         .collect()
 }
 
-/// Adds the CustomResourceDefinitions that a version lacks, and returns their copies. A version in a cluster has the
-/// definitions of the cluster.
+/// Copies the CustomResourceDefinitions that the version `to` lacks from the version `from`, and returns the copies. A
+/// version in a cluster gets no copies, because it has the definitions of the cluster.
 fn copy_definitions(
     from: &Input,
     (plan, to): &mut (Plan, Input),

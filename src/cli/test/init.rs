@@ -360,7 +360,7 @@ impl ProbeSearch<'_> {
     /// Adds the examples of all validations for the same params, or for generated params.
     fn add_all(&mut self, all: &[Examples], dependence: &dyn Fn(&Examples) -> Dependence) {
         let mut has_allowed = false;
-        // Requests that are denied because another validation fails with an error, which is probably a mistake.
+        // Requests that are denied, but for which another expression fails. Such a failure is probably a mistake.
         let mut by_errors = Vec::new();
         let is_broken = all.iter().any(|it| dependence(it) == Dependence::Broken);
         for examples in all {

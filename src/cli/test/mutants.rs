@@ -397,7 +397,8 @@ mod tests {
     fn changes_without_effect_on_result_are_not_mutants() {
         let (found, n_equivalent) = changes_of(&json!({
             "validations": [
-                // Changes of the operand `object.a == 3`, which is never needed, and of the constants do not change a result.
+                // The results never depend on `object.a == 3` and `object.b == 1`, so changes of these operands are
+                // equivalent. A change that keeps `1 < 2` true is also equivalent.
                 {"expression": "1 < 2 || object.a == 3"},
                 {"expression": "false ? object.b == 1 : object.c == 2"},
             ],

@@ -115,7 +115,7 @@ pub struct TracePart {
 }
 
 /// Returns the expressions that determined the decision of a case. Also returns the expressions of the audit
-/// annotations with the keys `annotations`, whose values differ from the expected values. If there are no such
+/// annotations with the keys `annotations`, because their values differ from the expected values. If there are no such
 /// expressions, returns all validations and mutations.
 pub(in crate::cli) fn case_traces(
     result: &CaseResult,
@@ -459,8 +459,8 @@ impl Trace {
         )
     }
 
-    /// Returns the number of evaluations of a variable if all of them have the same values, and otherwise 1. A variable
-    /// is evaluated for each group of expressions that reads it.
+    /// Returns the number of evaluations of a variable if all of them have the same values, and otherwise 1. Each group
+    /// of expressions that reads a variable evaluates it again.
     fn repetitions(&self) -> u64 {
         let whole = self.subexpressions.first();
         let n = whole.map_or(1, |whole| whole.evaluations);
@@ -482,7 +482,7 @@ impl Trace {
         }
     }
 
-    /// Returns the subexpressions for texts. The repeated values of a variable are listed once.
+    /// Returns the subexpressions for text output. The repeated values of a variable are listed once.
     pub(in crate::cli) fn shown_parts(&self) -> Vec<TracePart> {
         let n = self.repetitions();
         let parts = self.subexpressions.iter().cloned();

@@ -59,7 +59,7 @@ pub(super) fn effects(results: [Option<&PolicyResult>; 2]) -> Vec<Effect> {
         conditions.is_some_and(|(result, _)| *result == FieldResult::Error)
     };
     if fails_to_match(&old) != fails_to_match(&new) {
-        // The version with the error evaluates no other field.
+        // The version with the error evaluates no other field, so the other fields cannot be compared.
         for side in [&mut old, &mut new] {
             side.retain(|name, _| name == MATCH_CONDITIONS);
         }

@@ -64,7 +64,7 @@ pub(super) struct Upgrade {
 }
 
 impl Upgrade {
-    /// Returns the number of the probes, and of the changes that no probe can show.
+    /// Formats the number of probes, and the number of changes that cannot be expressed as a probe.
     pub(super) fn probes_summary(&self) -> String {
         let n_without = self.n_without_probe;
         let without = (n_without > 0).then(|| {
@@ -194,8 +194,8 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     })
 }
 
-/// Returns the content of standard input if a path is `-`, and an empty text otherwise. The content is stored, because
-/// it is read several times.
+/// Returns the content of standard input if a path is `-`, and nothing otherwise. The content is stored, because it
+/// is read several times.
 ///
 /// # Errors
 /// Returns an error if several paths are `-`, or if standard input cannot be read.

@@ -66,7 +66,7 @@ impl Others {
         })
     }
 
-    /// Returns the changes of webhooks that an API server of the new version no longer calls for a resource.
+    /// Returns a change for each webhook that API servers of the new version no longer call for a resource.
     pub(super) fn uncalled(
         input: &Input,
         known: [&Known; 2],
@@ -142,8 +142,8 @@ impl Others {
     }
 }
 
-/// Returns the findings about a webhook configuration that only the second version causes. Excludes the errors for which
-/// API servers reject it.
+/// Returns the findings about a webhook configuration that only the second version causes. Excludes errors for which
+/// API servers reject the configuration.
 fn new_findings(
     configuration: &Object<Value>,
     known: [&Known; 2],

@@ -164,7 +164,7 @@ pub(super) fn reason(
     } else if new.has_minor_of(&old) {
         format!("Kubernetes {new}")
     } else {
-        // The first patch release of a new minor version already contains the change.
+        // The change is already in the first patch release of the minor version, so no patch number is shown.
         format!("Kubernetes {}", new.platform())
     };
     Reason {

@@ -43,7 +43,8 @@ pub(super) fn apply_creation_rules(
     for (known, errors) in apis.into_iter().zip([old_errors, new_errors]) {
         errors.extend(other_objects.creation_errors(&setup.input, known, static_dir));
     }
-    // The old API server has stored the policies that it accepts, so the new one evaluates them.
+    // The old API server has stored the policies that it accepts. The new API server evaluates them even if it would
+    // reject them as new policies.
     for (old, new) in before.policies.iter().zip(&mut after.policies) {
         if old.rejection.is_none() {
             new.rejection = None;
@@ -309,8 +310,8 @@ fn names_since(versions: (KubernetesVersion, KubernetesVersion)) -> Option<Reaso
     })
 }
 
-/// Returns the first release after `from` for which `is_changed` is true, as a reason with the first of the changes `ids`
-/// that this release has.
+/// Finds the first release after `from` for which `is_changed` is true. Returns a reason with this release and the
+/// first of the changes `ids` that the release contains.
 pub(super) fn first_release_with(
     (from, to): (KubernetesVersion, KubernetesVersion),
     ids: &[&str],

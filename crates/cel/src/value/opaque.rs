@@ -16,33 +16,33 @@ pub struct Traits(u16);
 impl Traits {
     /// No traits.
     pub const NONE: Self = Self(0);
-    /// `+`.
+    /// Supports `+`.
     pub const ADDER: Self = Self(1);
-    /// `<`, `<=`, `>`, `>=`.
+    /// Supports `<`, `<=`, `>`, `>=`.
     pub const COMPARER: Self = Self(1 << 1);
-    /// `in`.
+    /// Supports `in`.
     pub const CONTAINER: Self = Self(1 << 2);
-    /// `/`.
+    /// Supports `/`.
     pub const DIVIDER: Self = Self(1 << 3);
-    /// `has`.
+    /// Supports `has`.
     pub const FIELD_TESTER: Self = Self(1 << 4);
-    /// `[]`.
+    /// Supports `[]`.
     pub const INDEXER: Self = Self(1 << 5);
-    /// Comprehensions.
+    /// Supports comprehensions.
     pub const ITERABLE: Self = Self(1 << 6);
-    /// `matches`.
+    /// Supports `matches`.
     pub const MATCHER: Self = Self(1 << 7);
-    /// `%`.
+    /// Supports `%`.
     pub const MODDER: Self = Self(1 << 8);
-    /// `*`.
+    /// Supports `*`.
     pub const MULTIPLIER: Self = Self(1 << 9);
     /// Unary `-`.
     pub const NEGATER: Self = Self(1 << 10);
     /// Methods that the value dispatches itself.
     pub const RECEIVER: Self = Self(1 << 11);
-    /// `size`.
+    /// Supports `size`.
     pub const SIZER: Self = Self(1 << 12);
-    /// `-`.
+    /// Supports `-`.
     pub const SUBTRACTOR: Self = Self(1 << 13);
 
     /// Returns the union of two sets of traits.

@@ -11,8 +11,8 @@ use crate::expressions::Role;
 pub(super) struct Failure {
     /// The index of the failed expression in the policy. The expression is not a variable.
     pub(super) index: usize,
-    /// The index of the expression in which the error originates: `index`, or that of a variable which the failed
-    /// expression reads.
+    /// The index of the expression in which the error originates: `index`, or the index of a variable that the
+    /// failed expression reads.
     pub(super) origin_index: usize,
     /// The index of the failing node in the expression `origin_index`.
     pub(super) origin_id: usize,

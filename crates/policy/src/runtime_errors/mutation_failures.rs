@@ -218,7 +218,7 @@ impl MutationSearch<'_> {
                     .iter()
                     .find_map(|start| other.message.strip_prefix(start))
                     .unwrap_or_default();
-                // The failure of another patch of the list is not a consequence of the mistake.
+                // The error may come from a different patch in the list, and not from this mistake.
                 let is_of_other =
                     patch_literals::literal_text(ast, mistake.node).is_some_and(|text| {
                         error.contains("operation does not apply") && !error.contains(text)

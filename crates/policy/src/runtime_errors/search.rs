@@ -438,7 +438,7 @@ impl<'a> Search<'a> {
         site: &FailureSite,
     ) -> bool {
         if site.path == FieldPath::new(Root::Namespace) {
-            // The API server evaluates match conditions without a namespaceObject.
+            // The API server evaluates match conditions without a namespaceObject, whatever the request.
             let expressions = self.policy.expressions();
             let role = expressions
                 .get(site.node.index)
@@ -634,7 +634,7 @@ impl<'a> Search<'a> {
             });
             diagnostics.any(|(_, _, diagnostic)| {
                 diagnostic.location == finding.location
-                    // The whole chain is affected by an undefined field, which a guard cannot fix.
+                    // An undefined field affects the whole chain, and no guard can fix it.
                     || diagnostic.kind.code() == Code::UndefinedField && chain.contains(&diagnostic.location)
                     || finding.rule == Rule::AbsentObject && diagnostic.kind.code() == Code::NoFieldSelection
             })

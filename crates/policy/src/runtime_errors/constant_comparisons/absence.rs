@@ -64,8 +64,8 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Adds a finding for an operand of `||` that requires a boolean value of a field. There is a finding if another
-    /// operand is true for an absent field, and the effective default of the field is the opposite boolean.
+    /// Adds a finding if one of the `operands` of `||` requires a boolean value of a field, another operand is true if
+    /// the field is absent, and the effective default of the field is the opposite boolean.
     fn check_absence(&mut self, operands: &[ExprRef], scope: &Scope) {
         let absent = operands
             .iter()

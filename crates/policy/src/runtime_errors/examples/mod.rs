@@ -186,7 +186,7 @@ pub(crate) fn trials_of(
 /// The quality of an example. The best quality is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Quality {
-    /// All other validations are true, and the evaluation of no expression fails.
+    /// All other validations are true, and no expression fails.
     Only,
     /// This validation is false, and it is the first one that is not true.
     First,

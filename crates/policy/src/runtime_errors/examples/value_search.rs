@@ -313,7 +313,8 @@ impl ValueSearch<'_, '_> {
                     | ComprehensionKind::Exists(test)
                     | ComprehensionKind::ExistsOne(test) => {
                         let iterations = self.evaluator.iterations(node.index, fold, scope, 0);
-                        // The elements of the list are unknown, but the predicate may also read other inputs.
+                        // The elements of the list are unknown, but the predicate may also read other inputs, so it is
+                        // visited once.
                         if iterations.is_empty() {
                             children.push((test, scope.clone()));
                         }

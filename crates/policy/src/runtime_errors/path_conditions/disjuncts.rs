@@ -143,8 +143,8 @@ fn expression_disjuncts(
     }
 }
 
-/// Returns the condition that is compared with a boolean literal, as in `has(a.b) == true`, and its value for which the
-/// comparison is true. `None` for other expressions, and if the compared operand is an input.
+/// Returns the condition that is compared with a boolean literal, as in `has(a.b) == true`, and the value of the
+/// condition for which the comparison is true. `None` for other expressions, and if the compared operand is an input.
 fn compared_condition(
     evaluator: &SymbolicEvaluator<'_>,
     node: ExprRef,
@@ -237,8 +237,9 @@ fn comprehension_disjuncts(
     disjuncts
 }
 
-/// Returns disjuncts that constrain several elements of a list: in one, all elements have the same result, and in the
-/// other, only the first element differs. For `exists_one`, returns only one of the two.
+/// Returns disjuncts that constrain several elements of a list: in the first one, the test has the same result for all
+/// elements, and in the second one, only the first element differs. For `exists_one`, returns only the disjunct for
+/// which the macro is `expected`.
 fn combined_disjuncts(
     test: ExprRef,
     iterations: &[(Scope, Vec<BranchCondition>)],

@@ -54,8 +54,8 @@ impl PathCondition {
         conditions
     }
 
-    /// Returns the arguments to call [`Self::conditions`] with, one after the other. The first call omits soft
-    /// conditions. If there are any, the second call includes them.
+    /// Returns the arguments for successive calls of [`Self::conditions`]. The first call omits soft conditions. If
+    /// there are any, the second call includes them.
     pub(crate) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]

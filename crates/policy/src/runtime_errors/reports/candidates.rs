@@ -274,8 +274,8 @@ impl MessageWriter<'_, '_> {
             candidates.extend(defaults);
             candidates.extend(combined.filter(|_| null_roots.is_empty()));
         }
-        // Guards are proposed too, because the author must choose if the effect of the default is uncertain. They are
-        // not proposed for a chain with `orValue()` but without a `?`, because they do not fix the missing `?`.
+        // If the effect of the default is uncertain, the author must choose, so guards are proposed too. They are not
+        // proposed for a chain with `orValue()` but without a `?`, because they do not fix the missing `?`.
         let has_or_value = or_value(origin, site.chain).is_some();
         if let Some(condition) = condition.as_ref().filter(|_| !has_or_value) {
             candidates.extend(guards(origin, condition, &chain.tests));
@@ -724,7 +724,7 @@ fn certain(value: Json) -> EffectiveDefault {
     }
 }
 
-/// Returns `test` with a flag: the test is true for each value for which the expression does not fail.
+/// Returns `test` with the flag true: the test is true for each value for which the expression does not fail.
 fn exact(test: String) -> (String, bool) {
     (test, true)
 }

@@ -74,7 +74,7 @@ pub(super) fn is_negated_all(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// Same as [`is_required`], for the value of a variable and all expressions that read the variable.
+/// Like [`is_required`], but for the value of a variable, in all expressions that read the variable.
 pub(super) fn is_variable_required(
     policy: &CompiledPolicy,
     variable: &str,

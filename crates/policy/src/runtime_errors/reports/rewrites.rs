@@ -278,7 +278,7 @@ pub(super) fn renamed(origin: &Origin<'_>, (name, other): (&str, &str)) -> Optio
     for token in &tokens {
         let text = token.text(origin.text);
         let is_variable = token.kind == Kind::Ident && before != Some(Kind::Dot);
-        // If the expression already reads `other`, it would compare this variable with itself.
+        // If the expression already reads `other`, the renamed expression might compare this variable with itself.
         if is_variable && text == other {
             return None;
         }

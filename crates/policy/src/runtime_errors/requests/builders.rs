@@ -105,7 +105,7 @@ fn custom<'a>(context: &Context<'a>, gvk: &Gvk) -> Option<Custom<'a>> {
             has_status: version.has_status,
         });
     }
-    // The OpenAPI document of a cluster does not list subresources. A status subresource is assumed.
+    // The OpenAPI document of a cluster does not list subresources, so a status subresource is assumed.
     (!context.written.is_builtin_kind(gvk)).then(|| Custom {
         schema: context.written.written(gvk),
         has_status: true,

@@ -61,7 +61,8 @@ pub(crate) fn representative_kinds_up_to<'a>(
         .collect()
 }
 
-/// Returns the targets that the rules of `match_resources` name. Returns all targets if there are no such rules.
+/// Returns the targets that the rules of `match_resources` list by name. Returns all targets if there are no such
+/// rules.
 pub(crate) fn named_targets<'a>(
     targets: Vec<Target<'a>>,
     match_resources: Option<&MatchResources>,

@@ -27,7 +27,7 @@ pub struct ObjectCache {
 type PreparedKey = (CacheKey, u64);
 
 /// The sent objects and the prepared objects. The latter are `None` if the API server rejects the sent objects, or if
-/// its result is unknown.
+/// it is unknown whether it rejects them.
 type PreparedEntry = ([Option<Json>; 2], Option<PreparedObjects>);
 
 /// The inputs of the preparation other than the objects.

@@ -43,8 +43,10 @@ const MAX_NAMES: usize = 4;
 /// A name for objects, and a value for labels. It is unlikely that a rule or selector mentions them.
 const OTHER: &str = "example";
 
-/// The namespace of candidates if no selector mentions one, and the label that contains the name of a namespace.
+/// The namespace of candidates if no selector mentions one.
 const NAMESPACE: &str = "default";
+
+/// The label that contains the name of a namespace.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The labels of an object or a namespace. `None` is an absent label.
@@ -252,7 +254,7 @@ pub fn differing_matches(
             None => kinds.push((resource, operations)),
         }
     }
-    // A rule with wildcards may match cluster-scoped kinds depending on its scope, so one of them is included.
+    // Depending on its scope, a rule with wildcards matches cluster-scoped kinds, so one such kind is included.
     let mut targets = targets.iter().flatten();
     let cluster_scoped = targets.find(|it| it.by_wildcard && !it.resource.namespaced);
     kinds.extend(cluster_scoped.map(|it| (it.resource, operations(it))));

@@ -283,8 +283,8 @@ impl DifferenceKey {
     }
 }
 
-/// Returns true if the decisions differ, including their messages. Ignores the expression that the error message of a
-/// failing expression quotes.
+/// Returns true if the decisions differ, including their messages. Ignores the source of the failing
+/// expression that an error message quotes.
 fn has_other_messages(evaluations: [&Evaluation; 2]) -> bool {
     let [old, new] = evaluations.map(|evaluation| {
         let decisions = evaluation.decisions.iter().cloned();
