@@ -792,7 +792,7 @@ fn api_version_is_fixed_only_for_a_given_kubernetes_version() {
     let path = root.join("p.yaml");
     let path = path.to_str().unwrap();
     let (out, _, _) = vap(&[path]);
-    assert!(out.contains("version if Kubernetes is 1.36"), "{out}");
+    assert!(out.contains("/v1 if Kubernetes is 1.36"), "{out}");
     let (diff, err, _) = vap(&[path, "--diff"]);
     assert!(diff.is_empty(), "{diff}{err}");
     vap(&[path, "--fix", "--kubernetes-version", "1.36"]);
