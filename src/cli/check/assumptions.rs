@@ -63,7 +63,9 @@ pub(super) fn with_variables(policy: &RequestPolicy, text: &str) -> String {
             if continues {
                 replaced.push_str(&read);
             } else {
-                replaced.push_str(&format!("({})", variable.expression));
+                replaced.push('(');
+                replaced.push_str(&variable.expression);
+                replaced.push(')');
             }
             replaced.push_str(part);
         }
