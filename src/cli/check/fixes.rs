@@ -308,8 +308,8 @@ pub(super) fn mark_exclusion(finding: &mut Finding) {
     finding.help = Some(joined_help(finding.help.take(), MAY_IGNORE));
 }
 
-/// Sets the fix of an impossible API group. A group in an excludeResourceRule gets no fix, because the policy would then
-/// allow more requests.
+/// Sets the fix of an impossible API group. A group in an excludeResourceRule gets no fix, because the policy would
+/// then allow more requests.
 pub(super) fn set_group_fix(finding: &mut Finding, edit: Option<Edit>) {
     let field_ref = finding.field_ref.as_deref().unwrap_or_default();
     if field_ref.contains(".excludeResourceRules[") {

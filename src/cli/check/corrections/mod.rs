@@ -597,8 +597,8 @@ fn add_objects_of_others(
     }
 }
 
-/// Calls `check` with the corrected objects, the bindings and params of all other files, and the policies of other files
-/// that have a corrected binding.
+/// Calls `check` with the corrected objects, the bindings and params of all other files, and the policies of other
+/// files that have a corrected binding.
 fn with_other_objects(
     corrected: &mut Input,
     input: &mut Input,
