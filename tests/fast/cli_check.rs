@@ -121,6 +121,11 @@ fn unserved_resources_and_param_kinds_are_reported() {
 }
 
 #[test]
+fn rules_of_bindings_are_checked() {
+    check("binding_rules", Profile::Truthful, Exit::Findings);
+}
+
+#[test]
 fn exempt_resources_are_reported() {
     check("exempt", Profile::Truthful, Exit::Findings);
 }

@@ -619,7 +619,10 @@ fn mistakes_in_bindings_are_reported() {
             ),
             vec!["contradictory-selector"],
         ),
-        (file("", &rules("example.com", "things", "CREATE")), vec![]),
+        (
+            file("", &rules("example.com", "things", "CREATE")),
+            vec!["unknown-resource"],
+        ),
         (
             with_selector("{matchLabels: {a: b}}", "{matchLabels: {a: c}}"),
             vec!["contradictory-selector"],

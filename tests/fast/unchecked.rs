@@ -667,7 +667,7 @@ fn misspelled_excluded_resource_is_reported_without_fix() {
     for (resource, expected) in [
         (
             "pod",
-            Some("did you mean `pods`? The policy then ignores requests for it"),
+            Some("did you mean `pods`? the policy then ignores requests that it evaluates now"),
         ),
         ("pods/status", None),
         ("crates", None),

@@ -68,6 +68,29 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
+fn wrong_rule_of_a_binding_hides_no_findings_of_another_file() {
+    let folder = directory("binding-rules");
+    let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\n\
+                  spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [''], apiVersions: [v1], \
+                  operations: [CREATE], resources: [pods]}\n  validations:\n  \
+                  - expression: object.spec.hostNetwork == false\n";
+    let binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+                   metadata: {name: a}\nspec:\n  policyName: a\n  validationActions: [Deny]\n  matchResources:\n    \
+                   resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], \
+                   resources: [pods]}\n";
+    fs::write(folder.join("policy.yaml"), policy).unwrap();
+    fs::write(folder.join("binding.yaml"), binding).unwrap();
+    let output = run(&[folder.to_str().unwrap(), "-o", "json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let findings = findings.map(|it| (it["rule"].as_str().unwrap(), it["hidden"] == true));
+    let mut findings: Vec<_> = findings.collect();
+    findings.sort_unstable();
+    let expected = [("absent-field", true), ("unserved-resource", false)];
+    assert_eq!(findings, expected);
+}
+
+#[test]
 fn check_exit_status_depends_on_findings_and_flags() {
     assert_eq!(code(&run(&[SOUND])), 0);
     assert_eq!(code(&run(&[WRONG])), 1);

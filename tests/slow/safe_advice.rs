@@ -5,6 +5,7 @@
 //!
 //! - `case`: the name
 //! - `rule`: the API group, the version, the resources and the operations of a rule
+//! - `exclude`: the same parts of an excludeResourceRule; `exclude-binding`: those of a rule of the binding
 //! - `failure`: the failurePolicy (by default `Fail`)
 //! - `params`: the API version and the kind of the paramKind
 //! - `match`, `variable`, `validate`: an expression; `message`: the messageExpression of the validation before it
@@ -60,17 +61,10 @@ impl Case {
             .unwrap();
         }
         text.push_str("  matchConstraints:\n    resourceRules:\n");
-        for rule in self.all("rule") {
-            let parts: Vec<&str> = rule.split(' ').collect();
-            let [group, version, resources, operations] = &*parts else {
-                panic!("{}: {rule}", self.name);
-            };
-            writeln!(
-                text,
-                "    - apiGroups: [{group}]\n      apiVersions: [{version}]\n      resources: [{resources}]\n      \
-                 operations: [{operations}]"
-            )
-            .unwrap();
+        text.push_str(&self.rules("rule"));
+        if self.first("exclude").is_some() {
+            text.push_str("    excludeResourceRules:\n");
+            text.push_str(&self.rules("exclude"));
         }
         let mut section = "";
         for (key, value) in &self.lines {
@@ -101,6 +95,32 @@ impl Case {
                 writeln!(text, "  {name}:").unwrap();
             }
             writeln!(text, "{entry}: |-\n      {expression}").unwrap();
+        }
+        if self.first("exclude-binding").is_some() {
+            text.push_str(
+                "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+                 metadata:\n  name: binding\nspec:\n  policyName: policy\n  validationActions: [Deny]\n  \
+                 matchResources:\n    excludeResourceRules:\n",
+            );
+            text.push_str(&self.rules("exclude-binding"));
+        }
+        text
+    }
+
+    /// Returns the rules with the key `key`, as a list.
+    fn rules(&self, key: &str) -> String {
+        let mut text = String::new();
+        for rule in self.all(key) {
+            let parts: Vec<&str> = rule.split(' ').collect();
+            let [group, version, resources, operations] = &*parts else {
+                panic!("{}: {rule}", self.name);
+            };
+            writeln!(
+                text,
+                "    - apiGroups: [{group}]\n      apiVersions: [{version}]\n      resources: [{resources}]\n      \
+                 operations: [{operations}]"
+            )
+            .unwrap();
         }
         text
     }

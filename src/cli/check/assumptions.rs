@@ -43,6 +43,40 @@ pub(super) fn assume_patch_type(policy: &Object<RequestPolicy>, findings: &mut [
     }
 }
 
+/// Maximum length of a condition with the expressions of its variables, in bytes.
+const MAX_BYTES: usize = 10_000;
+
+/// Replaces the variables of the match condition `text` with their expressions, which decide the requests that the
+/// condition excludes. Undeclared variables remain.
+pub(super) fn with_variables(policy: &RequestPolicy, text: &str) -> String {
+    let mut text = text.to_owned();
+    // A variable can only read the variables before it.
+    for variable in policy.variables.iter().rev() {
+        let read = format!("variables.{}", variable.name);
+        if !text.contains(&read) {
+            continue;
+        }
+        let mut parts = text.split(&read);
+        let mut replaced = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let continues = part.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            if continues {
+                replaced.push_str(&read);
+            } else {
+                replaced.push('(');
+                replaced.push_str(&variable.expression);
+                replaced.push(')');
+            }
+            replaced.push_str(part);
+        }
+        if replaced.len() > MAX_BYTES {
+            break;
+        }
+        text = replaced;
+    }
+    text
+}
+
 /// Returns the edit that makes the patch type and the field of a mutation agree. `field_ref` is the missing field.
 fn patch_edit(policy: &Object<RequestPolicy>, field_ref: &str) -> Option<Edit> {
     let (mutation, missing) = field_ref.rsplit_once('.')?;

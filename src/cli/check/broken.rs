@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
+use super::assumptions::with_variables;
 use super::finding::{Assumption, Finding};
 use super::policy::PolicyAnalysis;
 use super::tokens::TokenText;
@@ -71,7 +72,8 @@ fn assumption(
     let edit = policy.edit_text(field_ref, part, &replacement)?;
     Some(Assumption {
         as_if: Some(as_if),
-        condition: (expression.role == Role::MatchCondition).then(|| replaced.clone()),
+        condition: (expression.role == Role::MatchCondition)
+            .then(|| with_variables(&policy.value, &replaced)),
         replaced: Some(replaced),
         edit,
     })

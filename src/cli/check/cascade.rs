@@ -7,8 +7,8 @@ use super::shape;
 use super::suggestion::{completed, nearest};
 use crate::policy::rule::Rule;
 
-/// The field with the resource rules of a policy.
-const RULES: &str = "spec.matchConstraints";
+/// The fields with the resource rules of a policy and of a binding.
+const RULES: [&str; 2] = ["spec.matchConstraints", "spec.matchResources"];
 
 /// Returns true if `unknown` is probably a misspelling of the field `meant`.
 fn is_misspelling(unknown: &str, meant: &str) -> bool {
@@ -48,7 +48,7 @@ pub(super) fn remove_consequences(
         .iter()
         .filter(|finding| finding.rejected && !is_left_out(finding))
         .map(field)
-        .filter(|field| field.starts_with(RULES))
+        .filter(|field| RULES.iter().any(|rules| field.starts_with(rules)))
         .collect();
     // If an unknown field is a misspelled or misplaced required field, the required field is not also reported as
     // missing.

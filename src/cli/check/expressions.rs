@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use goyaml::{Data, Node, Style};
 
 use super::advice;
+use super::assumptions::with_variables;
 use super::broken;
 use super::finding::{Assumption, ConsequenceReport, Finding, Severity, UNPROVEN, joined_help};
 use super::fixes;
@@ -278,7 +279,7 @@ fn assume_conditions(
             let edit = policy.edit_text(field_ref, 0..text.chars().count(), "true");
             finding.assumption = edit.map(|edit| Assumption {
                 as_if: Some("the condition were true"),
-                condition: Some(text.to_owned()),
+                condition: Some(with_variables(&policy.value, text)),
                 ..Assumption::new(edit)
             });
         }

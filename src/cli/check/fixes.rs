@@ -126,9 +126,6 @@ impl<'a> Fixes<'a> {
         let field_ref = lint.field_ref.as_str();
         self.is_unsafe = false;
         match lint.rule {
-            Rule::ImpossibleGroup => {
-                group(self.policy, field_ref).or_else(|| self.intended_group(field_ref))
-            }
             // A comparison in a mutation has no fix, because the effect of its result on the mutated object is unknown.
             Rule::ImpossibleValue if self.is_of_mutation(field_ref) => {
                 let is_of_object = lint.message.ends_with("rejects the mutated object");
@@ -184,29 +181,6 @@ impl<'a> Fixes<'a> {
             Some(has_alternative(ast, ast.root(), false, &is_of_lint))
         };
         find().unwrap_or(false)
-    }
-
-    /// Replaces an impossible group if only one served group fits the rest of its rule.
-    fn intended_group(&self, field_ref: &str) -> Option<Edit> {
-        let node = self.policy.document.node.nearest(field_ref);
-        let (_, n) = field_ref.split_once("resourceRules[")?;
-        let n = n.split(']').next()?.parse().ok()?;
-        field_ref
-            .starts_with("spec.matchConstraints.resourceRules[")
-            .then_some(())?;
-        let rule = known::rule(&self.policy.value, n)?;
-        // In `group/version`, the version may be the mistake instead of the group.
-        let group = node.as_str().filter(|group| !group.contains('/'))?;
-        let groups = intended_groups(rule, group, &self.known.mapper);
-        let mut listed = rule.api_groups.iter().flatten();
-        if listed.any(|listed| groups.contains(listed.as_str())) {
-            return None;
-        }
-        let mut groups = groups.into_iter();
-        let only = groups.next().filter(|_| groups.next().is_none())?;
-        self.policy
-            .document
-            .edit_value(&self.policy.source, node, only)
     }
 
     /// Inserts the `?` that makes the selection at `location` optional. The result is compiled, because the type of an
@@ -323,6 +297,56 @@ const MAY_ALLOW: &str = "the policy may then allow requests that it denies now";
 pub(super) fn mark_withheld(finding: &mut Finding) {
     finding.fix_objection = Some(MAY_ALLOW);
     finding.help = Some(joined_help(finding.help.take(), MAY_ALLOW));
+}
+
+/// The effect of a corrected excludeResourceRule, which excludes nothing as written.
+const MAY_IGNORE: &str = "the policy then ignores requests that it evaluates now";
+
+/// Adds the reason why a mistake in an excludeResourceRule has no fix to its help.
+pub(super) fn mark_exclusion(finding: &mut Finding) {
+    finding.fix_objection = Some(MAY_IGNORE);
+    finding.help = Some(joined_help(finding.help.take(), MAY_IGNORE));
+}
+
+/// Sets the fix of an impossible API group. A group in an excludeResourceRule gets no fix, because the policy would
+/// then allow more requests.
+pub(super) fn set_group_fix(finding: &mut Finding, edit: Option<Edit>) {
+    let field_ref = finding.field_ref.as_deref().unwrap_or_default();
+    if field_ref.contains(".excludeResourceRules[") {
+        finding.assumption = edit.map(Assumption::new);
+        if finding.help.is_some() {
+            mark_exclusion(finding);
+        }
+    } else {
+        finding.fix = edit;
+    }
+}
+
+/// Returns the correction of an impossible API group in a rule of a policy, a webhook or a binding.
+pub(super) fn group_edit(
+    policy: &Object<RequestPolicy>,
+    field_ref: &str,
+    known: &Known,
+) -> Option<Edit> {
+    group(policy, field_ref).or_else(|| intended_group(policy, field_ref, known))
+}
+
+/// Replaces an impossible group if only one served group fits the rest of its rule.
+fn intended_group(policy: &Object<RequestPolicy>, field_ref: &str, known: &Known) -> Option<Edit> {
+    let node = policy.document.node.nearest(field_ref);
+    let (_, n) = field_ref.split_once(".resourceRules[")?;
+    let n = n.split(']').next()?.parse().ok()?;
+    let rule = known::rule(&policy.value, n)?;
+    // In `group/version`, the version may be the mistake instead of the group.
+    let group = node.as_str().filter(|group| !group.contains('/'))?;
+    let groups = intended_groups(rule, group, &known.mapper);
+    let mut listed = rule.api_groups.iter().flatten();
+    if listed.any(|listed| groups.contains(listed.as_str())) {
+        return None;
+    }
+    let mut groups = groups.into_iter();
+    let only = groups.next().filter(|_| groups.next().is_none())?;
+    policy.document.edit_value(&policy.source, node, only)
 }
 
 /// Corrects an item of `apiGroups`: replaces `apps/v1` with `apps`, and `core`, `core/v1` and `v1` with the empty

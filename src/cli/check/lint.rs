@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 
 use super::expressions::{finding_at, lint_proposal};
 use super::finding::{Assumption, Finding, Severity};
-use super::fixes::{Fixes, mark_withheld};
+use super::fixes::{Fixes, group_edit, mark_withheld, set_group_fix};
 use super::known::Known;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use crate::cel::source::SourceMap;
@@ -45,27 +45,7 @@ pub(super) fn check(
     let mut lints: Vec<Lint> = lints.collect();
     always_false(analysis, &mut lints);
     merge_operations(&mut lints);
-    // If no group of a resource rule can exist, only findings about its groups are reported, not about its resources.
-    let mut n_groups: HashMap<&str, usize> = HashMap::new();
-    for lint in &lints {
-        if lint.rule == Rule::ImpossibleGroup
-            && let Some(rule) = lint.field_ref.split(".apiGroups").next()
-        {
-            *n_groups.entry(rule).or_default() += 1;
-        }
-    }
-    let is_void = |rule: &str| {
-        n_groups.get(rule).is_some_and(|n| {
-            let node = policy.document.node.nearest(rule);
-            node.get("apiGroups")
-                .map_or(0, |groups| groups.items().len())
-                <= *n
-        })
-    };
-    findings.retain(|finding| {
-        !matches!(finding.rule, Rule::UnknownResource | Rule::UnservedResource)
-            || !finding.field_ref.as_deref().is_some_and(is_void)
-    });
+    remove_resources_of_void_rules(policy, &lints, findings);
     let mut fixes = Fixes::new(policy, known, analysis);
     fixes.remove_unsafe_names(findings);
     for lint in &lints {
@@ -96,14 +76,7 @@ pub(super) fn check(
             mark_withheld(&mut finding);
         }
         finding.fix = fix;
-        if lint.rule == Rule::ImpossibleGroup
-            && let Some(help) = listed_group(policy, lint)
-        {
-            finding.help = Some(help);
-        }
-        if lint.rule == Rule::ImpossibleOperation {
-            finding.assumption = possible_operation(policy, lint).map(Assumption::new);
-        }
+        correct_rule(policy, known, lint, &mut finding);
         let proposal = lint
             .location
             .filter(|_| !fixes.is_unsafe)
@@ -125,6 +98,59 @@ pub(super) fn check(
     }
 }
 
+/// Removes the findings about resources of a rule whose groups are all impossible. Only the groups are reported.
+pub(super) fn remove_resources_of_void_rules(
+    object: &Object<RequestPolicy>,
+    lints: &[Lint],
+    findings: &mut Vec<Finding>,
+) {
+    let mut n_groups: HashMap<&str, usize> = HashMap::new();
+    for lint in lints {
+        if lint.rule == Rule::ImpossibleGroup
+            && let Some(rule) = lint.field_ref.split(".apiGroups").next()
+        {
+            *n_groups.entry(rule).or_default() += 1;
+        }
+    }
+    let is_void = |rule: &str| {
+        n_groups.get(rule).is_some_and(|n| {
+            let node = object.document.node.nearest(rule);
+            node.get("apiGroups")
+                .map_or(0, |groups| groups.items().len())
+                <= *n
+        })
+    };
+    findings.retain(|finding| {
+        !matches!(finding.rule, Rule::UnknownResource | Rule::UnservedResource)
+            || !finding.field_ref.as_deref().is_some_and(is_void)
+    });
+}
+
+/// Adds the correction of a lint about a rule to its finding.
+pub(super) fn correct_rule(
+    object: &Object<RequestPolicy>,
+    known: &Known,
+    lint: &Lint,
+    finding: &mut Finding,
+) {
+    match lint.rule {
+        Rule::ImpossibleGroup => {
+            let edit = group_edit(object, &lint.field_ref, known);
+            match listed_group(object, lint) {
+                Some(help) => {
+                    finding.help = Some(help);
+                    finding.fix = edit;
+                }
+                None => set_group_fix(finding, edit),
+            }
+        }
+        Rule::ImpossibleOperation => {
+            finding.assumption = possible_operation(object, lint).map(Assumption::new);
+        }
+        _ => {}
+    }
+}
+
 /// Returns the help about an impossible group if its rule already lists the intended group.
 fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
     let hint = lint.fix.as_deref()?.strip_prefix("did you mean `")?;
@@ -138,7 +164,7 @@ fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
 }
 
 /// Merges the findings about resources of a rule that require the same operations.
-fn merge_operations(lints: &mut Vec<Lint>) {
+pub(super) fn merge_operations(lints: &mut Vec<Lint>) {
     const START: &str = "requests for ";
     const END: &str = " only have the operation";
     let parts = |lint: &Lint| {
@@ -245,6 +271,17 @@ pub(super) fn check_bindings(
     }
 }
 
+/// Returns the finding of a lint about a field without an expression.
+pub(super) fn field_finding<T>(object: &Object<T>, severity: Severity, lint: &Lint) -> Finding {
+    let node = object.document.node.nearest(&lint.field_ref);
+    let place = object.place_of(node);
+    let mut finding = object_finding(object, severity, lint.rule, &lint.message, place);
+    finding.location.length = node.span.len().max(1);
+    finding.field_ref = Some(lint.field_ref.clone());
+    finding.help.clone_from(&lint.fix);
+    finding
+}
+
 pub(super) fn lint_finding(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -263,14 +300,7 @@ pub(super) fn lint_finding(
             let place = (lint.field_ref.as_str(), location);
             finding_at(policy, analysis, place, (severity, rule), message)
         }
-        None => {
-            let node = policy.document.node.nearest(&lint.field_ref);
-            let mut finding =
-                object_finding(policy, severity, rule, message, policy.place_of(node));
-            finding.location.length = node.span.len().max(1);
-            finding.field_ref = Some(lint.field_ref.clone());
-            finding
-        }
+        None => field_finding(policy, severity, lint),
     };
     finding.help.clone_from(&lint.fix);
     match analysis.consequence(&lint.field_ref) {

@@ -8,6 +8,7 @@ pub mod annotations;
 pub(super) mod api_version;
 mod assumptions;
 pub mod baseline;
+mod binding_rules;
 mod broken;
 mod cascade;
 pub mod changes;
@@ -44,6 +45,7 @@ mod partial;
 pub mod policy;
 pub mod render;
 pub mod report;
+mod resources;
 mod rewrite;
 mod rule_scope;
 mod runtime_errors;
@@ -66,6 +68,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value;
 
 use crate::policy::analysis::Profile;
@@ -440,8 +443,10 @@ fn check_objects(
         let of_binding = binding_findings(binding, known, static_dir, validation::binding);
         report.findings.extend(of_binding);
     }
+    add_rules_of_bindings(&input.bindings, file_counts.bindings, known, report);
     let from_files = (file_counts, static_dir);
     check_mutating(input, (known, copies), profile, (from_files, report));
+    binding_rules::remove_repeated_notes(&mut report.findings);
     // Other copies of the definitions may permit the params.
     if copies.is_empty() {
         report.findings.extend(param_objects::check(input, known));
@@ -489,13 +494,14 @@ pub(in crate::cli) fn configuration_findings(
 }
 
 /// Returns the findings about a single validating or mutating binding.
-fn binding_findings<T>(
-    binding: &Object<T>,
+fn binding_findings(
+    binding: &Object<ValidatingAdmissionPolicyBinding>,
     known: &Known,
     static_dir: Option<&Path>,
-    validate: impl FnOnce(&Object<T>) -> Vec<Finding>,
+    validate: impl FnOnce(&Object<ValidatingAdmissionPolicyBinding>) -> Vec<Finding>,
 ) -> Vec<Finding> {
     let mut findings = shape::check(binding);
+    findings.extend(binding_rules::check(binding, known));
     findings.extend(api_version::policy_finding(binding, known));
     findings.extend(validate(binding));
     api_version::apply_defaults(binding, known, &mut findings);
@@ -549,4 +555,19 @@ fn check_mutating(
         let of_binding = binding_findings(binding, known, static_dir, validation::mutating_binding);
         report.findings.extend(of_binding);
     }
+    let n_from_files = file_counts.mutating_bindings;
+    add_rules_of_bindings(&input.mutating_bindings, n_from_files, known, report);
+}
+
+/// Adds the findings about the rules of the bindings that are not from files. [`binding_findings`] adds those of files.
+fn add_rules_of_bindings(
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    n_from_files: usize,
+    known: &Known,
+    report: &mut CheckReport,
+) {
+    let others = bindings.iter().skip(n_from_files);
+    report
+        .findings
+        .extend(others.flat_map(|binding| binding_rules::check(binding, known)));
 }

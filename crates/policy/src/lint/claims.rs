@@ -21,7 +21,7 @@ use crate::rule::Rule;
 const MAX_TESTS: usize = 64;
 
 /// Phrases before a number, each with the comparison that they claim. A longer phrase comes before its parts.
-const BEFORE: [(&str, Operator); 38] = [
+const BEFORE: [(&str, Operator); 42] = [
     ("must not be greater than", Operator::LessOrEqual),
     ("must not be higher than", Operator::LessOrEqual),
     ("must not be larger than", Operator::LessOrEqual),
@@ -60,6 +60,10 @@ const BEFORE: [(&str, Operator); 38] = [
     ("must be larger than", Operator::Greater),
     ("must be more than", Operator::Greater),
     ("must have more than", Operator::Greater),
+    ("must be <=", Operator::LessOrEqual),
+    ("must be >=", Operator::GreaterOrEqual),
+    ("must be <", Operator::Less),
+    ("must be >", Operator::Greater),
 ];
 
 /// Maximum number of words of a message such as `at most 5 replicas`.
@@ -144,9 +148,11 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let messages: Vec<Option<&str>> = validations.map(|it| it.message.as_deref()).collect();
     let expressions = policy.expressions().iter();
     let of_role = expressions.filter(|it| it.role == Role::Validation);
+    let variables = policy.variables();
     let lints = of_role.zip(messages).filter_map(|(expression, message)| {
-        let ast = expression.parsed().ok()?;
-        let (id, problem) = contradiction(ast, message?)?;
+        let (ast, message) = (expression.parsed().ok()?, message?);
+        let (id, problem) = contradiction(ast, message)
+            .or_else(|| contradiction_of_variable(ast, &variables, message))?;
         Some(Lint {
             rule: Rule::ContradictingMessage,
             field_ref: expression.field_ref.clone(),
@@ -157,6 +163,28 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
         })
     });
     lints.collect()
+}
+
+/// Returns the problem if the whole expression is a variable whose expression contradicts the message.
+fn contradiction_of_variable(
+    ast: &Ast,
+    variables: &[(String, &Ast)],
+    message: &str,
+) -> Option<(ExprId, String)> {
+    let Expr::Select {
+        operand,
+        field,
+        test_only: false,
+    } = ast.expr(ast.root())
+    else {
+        return None;
+    };
+    let is_of_variables = is_input(ast, *operand, Input::Variables);
+    let mut declared = variables.iter().filter(|(name, _)| *name == **field);
+    let (name, body) = declared.next().filter(|_| is_of_variables)?;
+    let (_, problem) = contradiction(body, message)?;
+    let problem = problem.replacen("the expression", &format!("`variables.{name}`"), 1);
+    Some((ast.root(), problem))
 }
 
 /// Returns the test that contradicts the message, and the problem.
@@ -183,7 +211,9 @@ fn contradiction(ast: &Ast, message: &str) -> Option<(ExprId, String)> {
     }
     match &*tests {
         [only] => inverted_equality(ast, *only, message, &words)
-            .or_else(|| inverted_exists(ast, *only, &words)),
+            .or_else(|| inverted_inequality(ast, *only, &words))
+            .or_else(|| inverted_exists(ast, *only, &words))
+            .or_else(|| other_limit(ast, bounds.first()?, &words)),
         _ => None,
     }
 }
@@ -278,6 +308,8 @@ struct Bound {
     operator: Operator,
     /// The number, as in a message.
     number: String,
+    /// The compared expression and the integer. `None` for a quantity.
+    limit: Option<(ExprId, i64)>,
 }
 
 fn bound(ast: &Ast, id: ExprId) -> Option<Bound> {
@@ -293,9 +325,9 @@ fn bound(ast: &Ast, id: ExprId) -> Option<Bound> {
         return Some(Bound { operator, ..bound });
     }
     if let Some((operator, other, literal)) = path::with_literal(ast, id) {
-        let number = match literal {
-            Literal::Int(number) => number.to_string(),
-            Literal::Uint(number) => number.to_string(),
+        let (number, limit) = match literal {
+            Literal::Int(number) => (number.to_string(), Some((other, *number))),
+            Literal::Uint(number) => (number.to_string(), None),
             _ => return None,
         };
         // `a.compareTo(b) > 0` compares a and b.
@@ -308,6 +340,7 @@ fn bound(ast: &Ast, id: ExprId) -> Option<Bound> {
             id,
             operator,
             number,
+            limit,
         });
     }
     let Expr::Call {
@@ -332,6 +365,7 @@ fn bound(ast: &Ast, id: ExprId) -> Option<Bound> {
             id,
             operator,
             number: text.to_string(),
+            limit: None,
         }),
         _ => None,
     }
@@ -404,8 +438,88 @@ fn inverted_equality(
     })
 }
 
-/// Returns the problem if the only test is `containers.exists(...)`, and the message begins with `all containers` or
-/// `no container`.
+/// Returns the words of a message, without punctuation at their start and end.
+fn plain_words(words: &str) -> Vec<&str> {
+    let words = words.split_whitespace();
+    let words = words.map(|word| {
+        word.trim_matches(|c: char| {
+            matches!(c, '\'' | '"' | '`' | '.' | ',' | ':' | '!' | '(' | ')')
+        })
+    });
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// Returns the problem if the only test is `x != 'a'`, and the message is `x must be a` or `only a is allowed`.
+fn inverted_inequality(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String)> {
+    let (Operator::NotEqual, other, literal) = path::with_literal(ast, id)? else {
+        return None;
+    };
+    let value = match literal {
+        Literal::Int(number) => number.to_string(),
+        Literal::String(text) if text.len() > 2 => text.to_lowercase(),
+        _ => return None,
+    };
+    let field = Elements::new(ast).field(ast, other)?.to_lowercase();
+    let words = plain_words(words);
+    let is_claimed = match &*words {
+        [.., of, "must", "be", last] => *of == field && *last == value,
+        ["only", .., last, "is" | "are", "allowed" | "permitted"] => {
+            *last == value && words.len() <= MAX_SHORT
+        }
+        _ => false,
+    };
+    // The value and the words `must be`, or `is allowed`.
+    let claim = words.last_chunk::<3>().filter(|_| is_claimed)?.join(" ");
+    let problem = format!("the message says `{claim}`, but the expression denies this value");
+    Some((id, problem))
+}
+
+/// Returns the problem if the message states another limit of the field than its only test, as in `at most 10 replicas`
+/// for `replicas <= 5`. The number must have the field as its unit, because other units may have other numbers.
+fn other_limit(ast: &Ast, bound: &Bound, words: &str) -> Option<(ExprId, String)> {
+    let (other, limit) = bound.limit.filter(|it| ast.global_call(it.0).is_none())?;
+    let field = Elements::new(ast).field(ast, other)?.to_lowercase();
+    let parts = plain_words(words);
+    let has_digit = |word: &&&str| word.contains(|c: char| c.is_ascii_digit());
+    let mut numbers = parts.iter().filter(has_digit);
+    let number = numbers.next().filter(|_| numbers.next().is_none())?;
+    let stated: i64 = number.parse().ok()?;
+    let (phrase, claim) = claim(words, number)?;
+    let (before, after) = words.split_once(phrase)?;
+    let unit = plain_words(after);
+    let unit = unit.get(1..).unwrap_or_default();
+    let subject = plain_words(before);
+    let subject = subject.as_slice();
+    let subject = subject.strip_suffix(&["must", "be"]).unwrap_or(subject);
+    let singular = field.strip_suffix('s').unwrap_or(&field);
+    let is_field = |word: Option<&&str>| word.is_some_and(|it| *it == field || *it == singular);
+    let is_of_field = is_field(unit.first()) || unit.is_empty() && is_field(subject.last());
+    let (tested, claimed) = (inclusive(bound.operator, limit)?, inclusive(claim, stated)?);
+    (is_of_field && tested != claimed).then(|| {
+        let problem = format!(
+            "the message says `{phrase} {number}`, but the expression tests `{} {limit}`",
+            bound.operator.symbol(),
+        );
+        (bound.id, problem)
+    })
+}
+
+/// Returns true for an upper limit, and the largest or smallest integer that passes the comparison.
+fn inclusive(operator: Operator, limit: i64) -> Option<(bool, i64)> {
+    match operator {
+        Operator::LessOrEqual => Some((true, limit)),
+        Operator::Less => Some((true, limit.checked_sub(1)?)),
+        Operator::GreaterOrEqual => Some((false, limit)),
+        Operator::Greater => Some((false, limit.checked_add(1)?)),
+        Operator::Equal | Operator::NotEqual => None,
+    }
+}
+
+/// Verbs of requirements for each image, after `must`. An image cannot `include` something that other images lack.
+const IMAGE_VERBS: [&str; 7] = ["be", "come", "end", "have", "match", "start", "use"];
+
+/// Returns the problem if the only test is `containers.exists(...)`, and the message begins with `all containers`, `no
+/// container`, `every image` or `images must be`.
 fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String)> {
     let Expr::Comprehension(fold) = ast.expr(id) else {
         return None;
@@ -424,27 +538,67 @@ fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String
         .field(ast, fold.iter_range)?
         .to_lowercase();
     let is_requirement = is_requirement(words);
-    let mut words = words.split_whitespace();
-    let quantifier = words.next()?;
-    let noun = words.next()?;
+    let words: Vec<&str> = words.split_whitespace().collect();
     let singular = list.strip_suffix('s').unwrap_or(&list);
-    let is_list = noun == list || noun == singular;
-    let advice = match quantifier {
-        "all" | "every" | "each" => "`all()` tests all of them",
-        "no" => "`!exists()` tests that there is none",
+    let has_images = list.ends_with("containers");
+    let is_image = |word: &str| has_images && matches!(word, "image" | "images");
+    let (claim, quantifier) = match &*words {
+        [all @ ("all" | "every" | "each" | "no"), noun, rest @ ..] => {
+            let of_image = rest.first().filter(|word| is_image(word));
+            let is_list = *noun == list || *noun == singular || is_image(noun);
+            match (of_image, *noun) {
+                (Some(image), "container") => (format!("{all} {noun} {image}"), *all),
+                _ if is_list => (format!("{all} {noun}"), *all),
+                _ => return None,
+            }
+        }
+        ["container", "images", "must", verb, ..] | ["images", "must", verb, ..]
+            if has_images && IMAGE_VERBS.contains(verb) && reads_image(ast, test) =>
+        {
+            (format!("images must {verb}"), "all")
+        }
         _ => return None,
     };
-    (is_list && is_requirement).then(|| {
+    let advice = match quantifier {
+        "no" => "`!exists()` tests that there is none",
+        _ => "`all()` tests all of them",
+    };
+    is_requirement.then(|| {
         let problem = format!(
-            "the message says `{quantifier} {noun}`, but `exists()` is true if one element passes the test: {advice}"
+            "the message says `{claim}`, but `exists()` is true if one element passes the test: {advice}"
         );
         (id, problem)
     })
 }
 
+/// Returns true if the expression `id` reads a field `image`.
+fn reads_image(ast: &Ast, id: ExprId) -> bool {
+    let is_image =
+        |id: ExprId| matches!(ast.expr(id), Expr::Select { field, .. } if **field == *"image");
+    ast.descendants(id).into_iter().any(is_image)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contradiction_of_a_variable_is_found() {
+        let (body, _) = cel::syntax::parse("object.roleRef.name == 'cluster-admin'");
+        let body = body.unwrap();
+        let variables = [("isAdmin".to_owned(), &body)];
+        for (expression, expected) in [
+            ("variables.isAdmin", true),
+            ("!variables.isAdmin", false),
+            ("variables.other", false),
+            ("object.isAdmin", false),
+        ] {
+            let (ast, _) = cel::syntax::parse(expression);
+            let message = "binding cluster-admin is not allowed";
+            let problem = contradiction_of_variable(&ast.unwrap(), &variables, message);
+            assert_eq!(problem.is_some(), expected, "{expression}");
+        }
+    }
 
     fn is_found(expression: &str, message: &str) -> bool {
         let (ast, _) = cel::syntax::parse(expression);
@@ -488,6 +642,34 @@ mod tests {
             (
                 "object.subjects.exists(s, s.name == 'a')",
                 "No subject may be a",
+            ),
+            (
+                "object.spec.containers.exists(c, c.image.startsWith('a/'))",
+                "every image must come from a",
+            ),
+            (
+                "object.spec.containers.exists(c, c.image.startsWith('a/'))",
+                "All container images must come from a",
+            ),
+            (
+                "object.spec.containers.exists(c, c.image.contains('@sha256:'))",
+                "images must be pinned by digest",
+            ),
+            (
+                "object.spec.?replicas.orValue(1) <= 5",
+                "at most 10 replicas",
+            ),
+            ("object.spec.replicas < 100", "no more than 10 replicas"),
+            ("object.spec.replicas <= 5", "replicas must be <= 10"),
+            ("object.spec.replicas < 10", "replicas must be <= 10"),
+            ("object.spec.replicas >= 5", "replicas must be at least 2"),
+            (
+                "object.spec.?replicas.orValue(1) != 3",
+                "replicas must be 3",
+            ),
+            (
+                "object.metadata.?namespace.orValue('') != 'prod'",
+                "only namespace prod is allowed",
             ),
         ] {
             assert!(is_found(expression, message), "{expression}: {message}");
@@ -545,6 +727,40 @@ mod tests {
             (
                 "object.spec.ports.exists(p, p.name == 'a')",
                 "all containers must have a port a",
+            ),
+            (
+                "object.spec.containers.exists(c, c.image.startsWith('a/'))",
+                "images must include a",
+            ),
+            (
+                "object.spec.containers.exists(c, c.name == 'a')",
+                "containers must include a",
+            ),
+            (
+                "params.prefixes.exists(p, object.spec.image.startsWith(p))",
+                "every image must have an allowed prefix",
+            ),
+            ("object.spec.replicas < 11", "at most 10 replicas"),
+            ("object.spec.replicas > 1", "replicas must be at least 2"),
+            (
+                "object.spec.timeoutSeconds <= 300",
+                "timeoutSeconds must not exceed 5 minutes",
+            ),
+            ("object.spec.seconds <= 300", "at most 5 minutes"),
+            (
+                "object.spec.replicas <= 5",
+                "at most 10 replicas in production, and at most 5 elsewhere",
+            ),
+            ("object.spec.replicas <= 5", "at most 10 pods"),
+            (
+                "object.spec.replicas + object.spec.spare <= 5",
+                "at most 3 replicas",
+            ),
+            ("object.spec.replicas != 3", "replicas must be set"),
+            ("object.spec.type != 'NodePort'", "type must be ClusterIP"),
+            (
+                "object.metadata.namespace != 'prod'",
+                "only admins in namespace prod may do this",
             ),
         ] {
             assert!(!is_found(expression, message), "{expression}: {message}");

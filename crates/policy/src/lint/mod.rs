@@ -39,7 +39,7 @@ use crate::matching::MatchedResource;
 pub use bindings::find_in_binding;
 pub use model::Lint;
 pub use optionals::{missing_optionals, missing_question_mark};
-pub use rules::intended_groups;
+pub use rules::{find_in_rules, intended_groups};
 
 /// Returns the lints of `policy`. `resources` are the resources that its rules match. `mapper` contains the served
 /// resources.

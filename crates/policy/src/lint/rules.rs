@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 
-use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
+use k8s_openapi::api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations};
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{Lint, selectors};
@@ -21,26 +21,10 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let Some(constraints) = &policy.policy().match_constraints else {
         return Vec::new();
     };
-    let rules = constraints.resource_rules.as_deref().unwrap_or_default();
-    let served = ServedGroups {
-        mapper,
-        groups: OnceCell::new(),
-    };
-    let mut lints = Vec::new();
-    for (n, rule) in rules.iter().enumerate() {
-        let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
-        lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
-        lints.extend(impossible_operations(rule, &field_ref, mapper).take(MAX_FOUND));
-        lints.extend(names(rule, &field_ref).take(MAX_FOUND));
-    }
-    let excluded = constraints.exclude_resource_rules.iter().flatten();
-    for (n, rule) in excluded.enumerate() {
-        let field_ref = format!("spec.matchConstraints.excludeResourceRules[{n}]");
-        lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
-        lints.extend(names(rule, &field_ref).take(MAX_FOUND));
-    }
-    bypasses(policy, rules, &mut lints);
     let field_ref = "spec.matchConstraints";
+    let mut lints = find_in_rules(constraints, field_ref, mapper);
+    let rules = constraints.resource_rules.as_deref().unwrap_or_default();
+    bypasses(policy, rules, &mut lints);
     lints.extend(selectors::find(constraints, field_ref));
     lints.extend(selectors::ineffective(
         policy.policy(),
@@ -49,6 +33,33 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
         field_ref,
     ));
     lints.extend(own_params(policy, mapper));
+    lints
+}
+
+/// Returns the lints of the rules of a policy or a binding. `field_ref` is the field that contains the rules.
+#[must_use]
+pub fn find_in_rules(
+    constraints: &MatchResources,
+    field_ref: &str,
+    mapper: &RestMapper,
+) -> Vec<Lint> {
+    let served = ServedGroups {
+        mapper,
+        groups: OnceCell::new(),
+    };
+    let mut lints = Vec::new();
+    for (n, rule) in constraints.resource_rules.iter().flatten().enumerate() {
+        let field_ref = format!("{field_ref}.resourceRules[{n}]");
+        lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
+        lints.extend(impossible_operations(rule, &field_ref, mapper).take(MAX_FOUND));
+        lints.extend(names(rule, &field_ref).take(MAX_FOUND));
+    }
+    let excluded = constraints.exclude_resource_rules.iter().flatten();
+    for (n, rule) in excluded.enumerate() {
+        let field_ref = format!("{field_ref}.excludeResourceRules[{n}]");
+        lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
+        lints.extend(names(rule, &field_ref).take(MAX_FOUND));
+    }
     lints
 }
 

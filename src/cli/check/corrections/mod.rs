@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+
 use super::finding::{Finding, Location, Owner, Severity};
 use super::fingerprint::without_numbers;
 use super::missing_params;
@@ -21,6 +23,7 @@ use crate::cli::input::files::ReadFile;
 use crate::cli::input::skipped::{ByKind, SkippedKind};
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::live::FileCounts;
+use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 use crate::policy::suggestion::Effect;
 
@@ -164,7 +167,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         count_policies(&corrected, &mut n_policies);
         names::copy_other_files(input, &mut corrected);
         let is_corrected = |source: &SourceText| files.contains_key(&source.name);
-        let mut findings = with_other_bindings(&mut corrected, input, is_corrected, check);
+        let mut findings = with_other_objects(&mut corrected, input, is_corrected, check);
         conditions.add(&findings);
         replaced.extend(replaced_parts(&findings, &files));
         // The next round applies the fixes of all findings, including those that an earlier round has already reported.
@@ -594,14 +597,16 @@ fn add_objects_of_others(
     }
 }
 
-/// Calls `check` with the corrected objects, and the bindings and params of all other files.
-fn with_other_bindings(
+/// Calls `check` with the corrected objects, the bindings and params of all other files, and the policies of other
+/// files that have a corrected binding.
+fn with_other_objects(
     corrected: &mut Input,
     input: &mut Input,
     is_corrected: impl Fn(&SourceText) -> bool,
     check: &mut Check<'_>,
 ) -> Vec<Finding> {
     let file_counts = FileCounts::new(corrected);
+    move_policies(corrected, input, &is_corrected);
     let mut lists = [
         (&mut corrected.bindings, &mut input.bindings),
         (
@@ -609,7 +614,6 @@ fn with_other_bindings(
             &mut input.mutating_bindings,
         ),
     ];
-    let n_own = lists.each_ref().map(|(own, _)| own.len());
     let is_other = |binding: &mut Object<_>| !is_corrected(&binding.source);
     for (own, all) in &mut lists {
         own.extend(all.extract_if(.., is_other));
@@ -617,17 +621,41 @@ fn with_other_bindings(
     add_objects_of_others(&mut corrected.dropped, &input.dropped, &is_corrected);
     let mut findings = check(corrected, file_counts);
     findings.extend(missing_params::check_in(corrected, &input.dropped));
-    let mut lists = [
-        (&mut corrected.bindings, &mut input.bindings),
-        (
-            &mut corrected.mutating_bindings,
-            &mut input.mutating_bindings,
-        ),
-    ];
-    for ((own, all), n) in lists.iter_mut().zip(n_own) {
-        all.extend(own.drain(n..));
-    }
+    let policies = corrected.policies.drain(file_counts.policies..);
+    input.policies.extend(policies);
+    let mutating = &mut corrected.mutating_policies;
+    let mutating = mutating.drain(file_counts.mutating_policies..);
+    input.mutating_policies.extend(mutating);
+    let bindings = corrected.bindings.drain(file_counts.bindings..);
+    input.bindings.extend(bindings);
+    let mutating = &mut corrected.mutating_bindings;
+    let mutating = mutating.drain(file_counts.mutating_bindings..);
+    input.mutating_bindings.extend(mutating);
     findings
+}
+
+/// Moves the policies of other files that have a corrected binding to the corrected objects.
+fn move_policies(
+    corrected: &mut Input,
+    input: &mut Input,
+    is_corrected: impl Fn(&SourceText) -> bool,
+) {
+    fn names(bindings: &[Object<ValidatingAdmissionPolicyBinding>]) -> HashSet<String> {
+        let names = bindings.iter();
+        names.map(|it| it.value.spec.policy_name.clone()).collect()
+    }
+    let is_bound = |names: &HashSet<String>, policy: &Object<RequestPolicy>| {
+        let name = policy.value.name.as_ref();
+        !is_corrected(&policy.source) && name.is_some_and(|name| names.contains(name))
+    };
+    let of_bindings = names(&corrected.bindings);
+    let policies = &mut input.policies;
+    let policies = policies.extract_if(.., |policy| is_bound(&of_bindings, policy));
+    corrected.policies.extend(policies);
+    let of_bindings = names(&corrected.mutating_bindings);
+    let policies = &mut input.mutating_policies;
+    let policies = policies.extract_if(.., |policy| is_bound(&of_bindings, &policy.shared));
+    corrected.mutating_policies.extend(policies);
 }
 
 #[cfg(test)]
