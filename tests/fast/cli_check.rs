@@ -199,6 +199,11 @@ fn broken_documents_do_not_affect_others() {
     check("broken", Profile::Truthful, Exit::Failed);
 }
 
+#[test]
+fn invalid_yaml_does_not_hide_other_findings() {
+    check("repairs", Profile::Truthful, Exit::Failed);
+}
+
 /// Each marker must be below the mistake: below the selection of `replica`, or below the first letter of a misspelled
 /// name.
 #[test]

@@ -432,6 +432,14 @@ fn names_of_other_engines_have_hints() {
             "did you mean `expression`?",
         ),
         (
+            "  auditAnnotations:\n  - {key: a, expression: request.userInfo.username}",
+            "did you mean `valueExpression`?",
+        ),
+        (
+            "  validations:\n  - expression: input.review.userInfo.username != 'b'",
+            "write `request` for `input.review`",
+        ),
+        (
             "  validations:\n  - expression: object.metadata.name.substring(0, 3) == 'abc'",
             "test the length of the string first, as in `size(a) >= 3 && ...`",
         ),

@@ -293,8 +293,7 @@ impl<T> Walk<'_, T> {
             Type::Texts | Type::Object(_) | Type::Map(_) | Type::Either(..) => "an object",
             Type::Any => return,
         };
-        let place = self.object.place_of(node);
-        let length = self.object.length_of(node);
+        let (place, length) = (self.object.place_of(node), self.object.length_of(node));
         let text = node.as_str().unwrap_or_default();
         let invalid = Rule::InvalidObject;
         if actual != expected {
@@ -315,6 +314,7 @@ impl<T> Walk<'_, T> {
                     Data::List(values) => several_values(path, values),
                     _ => None,
                 },
+                "a number" => number_in(text).map(|number| format!("write `{number}`")),
                 "a list" if is_map_of_variables(type_, node) => Some(
                     "write each variable as an item of the list, with the fields `name` and `expression`".to_owned(),
                 ),
@@ -449,10 +449,11 @@ fn several_values(path: &str, values: &[Node]) -> Option<String> {
 }
 
 /// Wrong names that authors write for fields, each with the correct name.
-const ALIASES: [(&str, &str); 34] = [
+const ALIASES: [(&str, &str); 35] = [
     ("matchResources", "matchConstraints"),
     ("matchConstraints", "matchResources"),
     ("value", "valueExpression"),
+    ("expression", "valueExpression"),
     ("policy", "policyName"),
     ("policyRef", "policyName"),
     ("params", "paramRef"),
@@ -523,6 +524,13 @@ fn alias(name: &str, fields: &[types::Field]) -> Option<&'static str> {
         .iter()
         .any(|(field, _)| *field == meant)
         .then_some(meant)
+}
+
+/// Returns the number in a string such as `443` or `10s`. The API has no fields with another unit than seconds.
+fn number_in(text: &str) -> Option<&str> {
+    let number = text.strip_suffix('s').unwrap_or(text);
+    let is_number = (1..10).contains(&number.len()) && number.bytes().all(|c| c.is_ascii_digit());
+    is_number.then_some(number)
 }
 
 /// Returns the valid values of the enumeration at `path`, as part of a hint. `None` if the field is not an enumeration.

@@ -10,6 +10,7 @@ pub mod edit;
 pub mod files;
 pub mod object;
 pub mod place;
+mod repair;
 pub mod skipped;
 pub(in crate::cli) mod webhook;
 
@@ -28,7 +29,7 @@ use crate::schema::{Crd, GroupVersion, Gvk};
 use comments::Comment;
 use edit::Edit;
 use files::{ReadFile, ReadOptions};
-use object::{Document, documents};
+use object::{Document, documents, yaml_documents};
 pub use object::{FieldPlaces, Object, TAG_HELP, values};
 pub use place::{Place, SourceText};
 
@@ -49,6 +50,9 @@ pub(in crate::cli) const PROBE_GROUP: &str = "vap-status.dev";
 
 /// Maximum number of documents and list items per file: each uses at least 2 KiB of memory.
 const MAX_DOCUMENTS: usize = 100_000;
+
+/// Maximum number of documents per file for which repairs are searched.
+const MAX_REPAIRED: usize = 50;
 
 /// The kinds of objects to read; others are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +153,53 @@ fn unreadable(file: String, reason: &str) -> Problem {
     }
 }
 
+/// Returns the problems of the document with `problem`, each with its edit if the document can be repaired.
+fn repaired(source: &Arc<SourceText>, problem: Problem) -> Vec<Problem> {
+    let Some(place) = problem.place else {
+        return vec![problem];
+    };
+    let byte = source.byte_at(place);
+    let document = yaml_documents(source)
+        .into_iter()
+        .find(|bytes| bytes.contains(&byte) || bytes.end == byte);
+    let written = document.and_then(|bytes| Some((bytes.start, source.text().get(bytes)?)));
+    let Some((base, written)) = written.filter(|(_, text)| text.len() <= repair::MAX_BYTES) else {
+        return vec![problem];
+    };
+    // A template is rendered before it is applied.
+    if written.contains("{{") {
+        return vec![problem];
+    }
+    let (repairs, error) = repair::repairs(written);
+    let mut problems: Vec<Problem> = Vec::new();
+    for repair in repairs {
+        let edit = Edit::repair(
+            source,
+            base + repair.bytes.start..base + repair.bytes.end,
+            repair.text,
+        );
+        problems.push(Problem {
+            place: Some(source.place(base + repair.at)),
+            message: format!("invalid YAML: {}", repair.message),
+            help: Some(repair.help),
+            fix: error.is_none().then(|| Box::new(edit)),
+            ..problem.clone()
+        });
+    }
+    if let Some((at, message)) = error {
+        let place = source.place(base + at);
+        let help = (problem.help.clone()).filter(|_| problems.is_empty());
+        let has_expression = || repair::is_of_expression(source.line(place.line));
+        problems.push(Problem {
+            place: Some(place),
+            message: format!("invalid YAML: {message}"),
+            help: help.or_else(|| has_expression().then(|| repair::QUOTE_HELP.to_owned())),
+            ..problem
+        });
+    }
+    problems
+}
+
 /// The kinds of problems with the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
@@ -231,7 +282,7 @@ impl Input {
         self.comments.extend(comments::comments(&source));
         let mut mentions_policies = None;
         let mut copies = std::mem::take(&mut self.copies);
-        let mut n_documents = 0;
+        let (mut n_documents, mut n_repaired) = (0, 0);
         documents(&source, &mut copies, &mut |document| {
             n_documents += 1;
             match document {
@@ -242,8 +293,13 @@ impl Input {
                         .get_or_insert_with(|| source.text().contains("AdmissionPolicy"));
                     if !file.is_given && !mentions_policies {
                         problem.kind = ProblemKind::Doubtful;
+                        self.problems.push(problem);
+                    } else if n_repaired < MAX_REPAIRED {
+                        n_repaired += 1;
+                        self.problems.extend(repaired(&source, problem));
+                    } else {
+                        self.problems.push(problem);
                     }
-                    self.problems.push(problem);
                 }
             }
         });

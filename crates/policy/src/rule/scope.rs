@@ -186,7 +186,7 @@ impl Rule {
             Self::InvalidProbe => (ERROR, false, PROBE),
             Self::InvalidSuppression | Self::UnusedSuppression => (WARNING, false, FILE),
             Self::InvalidValue | Self::Required => (ANY, true, ALL),
-            Self::InvalidYaml => (ERROR_OR_NOTE, false, FILE),
+            Self::InvalidYaml => (ERROR_OR_NOTE, true, FILE),
             Self::Lockout | Self::RemovableLabel | Self::UnusedVariable => {
                 (NOTE_OR_WARNING, false, POLICY)
             }

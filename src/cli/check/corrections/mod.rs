@@ -339,7 +339,7 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
             };
             let assumed = if fix.is_removal() {
                 "continuing without it".to_owned()
-            } else if is_of_whole_words(fix) {
+            } else if !fix.is_repair() && is_of_whole_words(fix) {
                 format!("continuing as if `{shown}`")
             } else {
                 "continuing with this correction".to_owned()

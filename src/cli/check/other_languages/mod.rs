@@ -117,6 +117,7 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         .or_else(|| tuple(&source))
         .or_else(|| default_value(&source))
         .or_else(|| conditional(&source))
+        .or_else(|| number_with_unit(&source))
         .or_else(|| infix::identity(&source))
         .or_else(|| infix::arithmetic(&source))
         .or_else(|| operands::repeated(&source))
@@ -124,6 +125,30 @@ pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
         .or_else(|| words::statement(&source))
         .or_else(|| statement(&source))
         .or_else(|| plain_text(role, &source))
+}
+
+/// Proposes a quantity for a number such as `2Gi`, and a duration or a number for `30s`.
+fn number_with_unit(source: &TokenText<'_>) -> Option<Proposal> {
+    let n = (0..source.len()).find(|n| {
+        source.kind(*n) == Some(Kind::Int)
+            && source.kind(*n + 1) == Some(Kind::Ident)
+            && source.is_adjacent(*n)
+    })?;
+    let number = source.source(&(n..n + 1))?;
+    let text = source.source(&(n..n + 2))?;
+    let bytes = source.bytes(&(n..n + 2))?;
+    match source.word(n + 1)? {
+        "Ki" | "Mi" | "Gi" | "Ti" | "Pi" | "Ei" | "k" | "M" | "G" | "T" | "P" => {
+            Some(Proposal::edit(bytes, format!("quantity('{text}')")))
+        }
+        "s" | "h" | "ms" => Some(Proposal::hint(format!(
+            "write `duration('{text}')` for a duration, or `{number}` for a number"
+        ))),
+        "m" => Some(Proposal::hint(format!(
+            "write `duration('{text}')` for minutes, or `quantity('{text}')` for thousandths"
+        ))),
+        _ => None,
+    }
 }
 
 fn positions(source: &TokenText<'_>, word: &str) -> Vec<usize> {

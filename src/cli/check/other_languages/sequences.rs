@@ -159,7 +159,31 @@ pub(super) fn comprehension(source: &TokenText<'_>) -> Option<Proposal> {
         None if source.kind(comprehension.open)? == Kind::OpenBrace => return None,
         None => (items()?, comprehension.open..comprehension.close + 1),
     };
-    Some(Proposal::edit(source.bytes(&tokens)?, text))
+    let is_quantifier = ["exists", "all"]
+        .iter()
+        .any(|name| text.starts_with(&format!("{list}.{name}(")));
+    Some(match negation(source, &tokens).filter(|_| is_quantifier) {
+        Some(not) => Proposal::edit(source.bytes(&(not..tokens.end))?, format!("!{text}")),
+        None => Proposal::edit(source.bytes(&tokens)?, text),
+    })
+}
+
+/// Returns the `not` before an operand, whose syntax error comes before those of the operand. `None` if the operand is
+/// only a part of the negated expression.
+fn negation(source: &TokenText<'_>, operand: &Range<usize>) -> Option<usize> {
+    let not = operand.start.checked_sub(1)?;
+    let is_not = source.word(not)?.eq_ignore_ascii_case("not");
+    let is_end = |n: usize| {
+        let is_operator = matches!(source.word(n), Some("and" | "or"));
+        is_operator
+            || matches!(
+                source.kind(n),
+                Some(Kind::And | Kind::Or | Kind::OpenParen | Kind::CloseParen | Kind::Comma)
+            )
+    };
+    let is_whole = operand.end == source.len() || is_end(operand.end);
+    let is_start = not.checked_sub(1).is_none_or(is_end);
+    (is_not && is_start && is_whole).then_some(not)
 }
 
 /// Replaces `a[0:3]` by `a.substring(0, 3)`.

@@ -100,7 +100,13 @@ pub(super) fn variable(context: Context<'_>, source: &TokenText<'_>, n: usize) -
         _ => return other(source, n),
     };
     let bytes = source.bytes(&(n..end))?;
-    Some(Proposal::edit(bytes, meant.to_owned()))
+    let mut proposal = Proposal::edit(bytes, meant.to_owned());
+    // The location of the finding is only the first name.
+    if end > n + 1 {
+        let path = source.source(&(n..end))?;
+        proposal.help = format!("write `{meant}` for `{path}`");
+    }
+    Some(proposal)
 }
 
 fn other(source: &TokenText<'_>, n: usize) -> Option<Proposal> {

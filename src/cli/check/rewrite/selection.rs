@@ -249,6 +249,12 @@ pub(super) fn undefined_field(
     };
     (source.word(n + 1)? == name).then_some(())?;
     match (source.source(&receiver)?, name) {
+        // `object` is null in these requests.
+        ("request", "object")
+            if context.has_only("DELETE") && !reads_variable(source, "oldObject") =>
+        {
+            replace("oldObject")
+        }
         ("request", "object" | "oldObject" | "namespaceObject") => replace(name),
         ("request", "user") => add("userInfo"),
         ("request", "username" | "userName" | "groups" | "uid") if name != "uid" => {

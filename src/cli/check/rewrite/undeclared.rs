@@ -60,6 +60,15 @@ pub(super) fn undeclared(
         return Some(Proposal::edit(bytes, format!("variables.{name}")));
     }
     let is_selected = source.kind(n + 1) == Some(Kind::Dot);
+    let is_call = source.kind(n + 3) == Some(Kind::OpenParen);
+    let selected = source.word(n + 2).filter(|_| is_selected && !is_call);
+    let mut variables = context.policy.variables.iter();
+    if context.role != Role::MatchCondition
+        && suggestion::only_reference(name).is_none()
+        && variables.any(|variable| Some(&*variable.name) == selected)
+    {
+        return Some(Proposal::edit(bytes, "variables".to_owned()));
+    }
     // `Object` is the type of an object in mutations.
     if name == "newObject" || name == "Object" && is_selected {
         return Some(Proposal::edit(bytes, "object".to_owned()));

@@ -120,7 +120,11 @@ fn service(field_ref: &str, node: &Node, violations: &mut Violations) {
     if let Some(requirement) = path_requirement(path) {
         let field_ref = format!("{field_ref}.path");
         let message = format!("`{field_ref}` is {}, but must {requirement}", quoted(path));
-        violations.add(Rule::InvalidValue, &field_ref, message, None);
+        let meant = format!("/{path}");
+        let is_meant = !path.starts_with('/') && path_requirement(&meant).is_none();
+        let advice = is_meant.then(|| format!("write `{meant}`"));
+        violations.add(Rule::InvalidValue, &field_ref, message, advice);
+        violations.set_meant(&field_ref, is_meant.then_some(&*meant).as_slice());
     }
 }
 

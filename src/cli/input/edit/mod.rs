@@ -46,6 +46,8 @@ enum IntendedChange {
     Objects(Value),
     /// An item of a list, or a key and its value, is removed.
     Removal,
+    /// A document that could not be read becomes valid, together with the other repairs of the document.
+    Repair,
 }
 
 /// The JSON representation of an edit.
@@ -94,8 +96,11 @@ impl Edit {
     /// edit, because the replacement may begin like the replaced part.
     #[must_use]
     pub fn byte_before(&self, byte: usize) -> usize {
-        // The lines of a map that becomes a list keep their ends.
         let written = self.source.text().get(self.bytes.clone());
+        if let Some(written) = written.filter(|_| self.is_repair()) {
+            return self.bytes.start + byte_of_repaired(written, &self.text, byte);
+        }
+        // The lines of a map that becomes a list keep their ends.
         let end_of_line = self.text.get(byte..).and_then(|rest| rest.lines().next());
         if let (IntendedChange::Objects(_), Some(written), Some(end)) =
             (&self.wanted, written, end_of_line)
@@ -104,6 +109,22 @@ impl Edit {
             return self.bytes.start + before.len();
         }
         self.bytes.start + byte.min(self.bytes.len().saturating_sub(1))
+    }
+
+    /// Creates an edit of a document that is not valid YAML. The caller verifies that the repaired document is valid.
+    pub(super) fn repair(source: &Arc<SourceText>, bytes: Range<usize>, text: String) -> Self {
+        Self {
+            source: Arc::clone(source),
+            bytes,
+            text,
+            wanted: IntendedChange::Repair,
+        }
+    }
+
+    /// Returns true if the edit makes a document valid that could not be read.
+    #[must_use]
+    pub fn is_repair(&self) -> bool {
+        self.wanted == IntendedChange::Repair
     }
 
     /// Returns the value after the edit. `None` if the edit renames a key, creates a list or splits an item.
@@ -115,7 +136,8 @@ impl Edit {
             | IntendedChange::Items(_)
             | IntendedChange::Key(_)
             | IntendedChange::Objects(_)
-            | IntendedChange::Removal => None,
+            | IntendedChange::Removal
+            | IntendedChange::Repair => None,
         }
     }
 
@@ -143,6 +165,9 @@ impl Edit {
     /// Returns true if the edit changes one value or one key of its document, and nothing else.
     #[must_use]
     pub fn changes_one_value(&self) -> bool {
+        if self.is_repair() {
+            return true;
+        }
         let old = self.source.text();
         let Some(new) = self.applied() else {
             return false;
@@ -175,6 +200,22 @@ impl Edit {
         }
         changes == [Some(self.wanted.clone())]
     }
+}
+
+/// Converts a byte of a repaired text to one of the text as written. A repair adds quotes, backslashes and indentation,
+/// or replaces tabs and outer quotes.
+fn byte_of_repaired(written: &str, repaired: &str, byte: usize) -> usize {
+    let mut rest = written.chars().peekable();
+    let mut at = 0;
+    for c in repaired.get(..byte).unwrap_or(repaired).chars() {
+        let is_replaced =
+            |old: &char| *old == '\t' && c != ' ' || c.is_alphanumeric() && "'\"".contains(*old);
+        while let Some(old) = rest.next_if(is_replaced) {
+            at += old.len_utf8();
+        }
+        at += rest.next_if_eq(&c).map_or(0, char::len_utf8);
+    }
+    at
 }
 
 /// Sorts edits of a file, and removes each edit that overlaps an earlier one.

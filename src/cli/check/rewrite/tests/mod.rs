@@ -310,6 +310,15 @@ fn expressions_of_other_languages_are_corrected() {
             "request.object.spec.replicas < 5",
             "object.spec.replicas < 5",
         ),
+        ("container.names.size() < 5", "variables.names.size() < 5"),
+        (
+            "quantity(object.metadata.name).isLessThan(2Gi)",
+            "quantity(object.metadata.name).isLessThan(quantity('2Gi'))",
+        ),
+        (
+            "not any(has(c.image) for c in object.spec.template.spec.containers)",
+            "!object.spec.template.spec.containers.exists(c, has(c.image))",
+        ),
         (
             "request.userInfo.user == 'a'",
             "request.userInfo.username == 'a'",
@@ -582,6 +591,11 @@ fn ambiguous_expressions_have_hints_only() {
             "object.spec?.replicas < 5",
             "write `object.?spec.?replicas.orValue(...)`",
         ),
+        (
+            "[CREATE]",
+            "object.spec.progressDeadlineSeconds < 3600s",
+            "write `duration('3600s')` for a duration, or `3600` for a number",
+        ),
         ("[CREATE, DELETE]", "object.metadata.name != 'a'", "null"),
         // The renamed expression would compare a variable with itself.
         (
@@ -743,4 +757,15 @@ fn type_name_of_message_is_proposed() {
         ("Object.template", "Object.spec")
     );
     assert_eq!(type_name(&source, brace, &message("Object.other")), None);
+}
+
+#[test]
+fn request_object_is_the_object_that_the_requests_have() {
+    for (operations, expected) in [
+        ("[DELETE]", "oldObject.spec.replicas < 5"),
+        ("[CREATE]", "object.spec.replicas < 5"),
+    ] {
+        let fixed = corrected(operations, "expression", "request.object.spec.replicas < 5");
+        assert_eq!(fixed, expected);
+    }
 }
