@@ -93,9 +93,9 @@ pub enum AuditOutput {
     Json,
     /// Machine-readable: one line per object.
     Jsonl,
-    /// For clusters and dashboards: a list of PolicyReports (API group wgpolicyk8s.io), one for each object.
+    /// For clusters and dashboards: a list of policy reports of the API group `wgpolicyk8s.io`, one for each object.
     Policyreport,
-    /// For clusters and dashboards: a list of Reports (API group openreports.io), one for each object.
+    /// For clusters and dashboards: a list of reports of the API group `openreports.io`, one for each object.
     Openreports,
     /// For code scanning.
     Sarif,

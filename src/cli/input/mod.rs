@@ -171,6 +171,10 @@ fn repaired(source: &Arc<SourceText>, problem: Problem) -> Vec<Problem> {
         return vec![problem];
     }
     let (repairs, error) = repair::repairs(written);
+    if repairs.is_empty() && error.is_none() {
+        // The document can be read alone. The problem is a limit for the whole file.
+        return vec![problem];
+    }
     let mut problems: Vec<Problem> = Vec::new();
     for repair in repairs {
         let edit = Edit::repair(
