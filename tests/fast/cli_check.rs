@@ -104,7 +104,10 @@ fn repeated_causes_have_one_finding() {
         };
         let text = check::render::text(&report, terminal);
         let n_lines = text.lines().count();
-        assert!(n_lines <= max_lines, "{n_lines} lines at {width:?}:\n{text}");
+        assert!(
+            n_lines <= max_lines,
+            "{n_lines} lines at {width:?}:\n{text}"
+        );
         // The effect of the default failurePolicy is shown once.
         assert_eq!(text.matches("failurePolicy Fail").count(), 1, "{text}");
     }
