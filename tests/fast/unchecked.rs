@@ -292,6 +292,36 @@ fn resource_of_crd_with_other_version_or_group_is_unserved() {
     );
 }
 
+#[test]
+fn resource_of_shortened_or_extended_built_in_group_is_unserved() {
+    let spec = validation("object.metadata.name != ''");
+    for (group, resource, suggested) in [
+        (
+            "rbac.authorization.k8s",
+            "roles",
+            "rbac.authorization.k8s.io/v1 roles",
+        ),
+        (
+            "networking.k8s",
+            "ingresses",
+            "networking.k8s.io/v1 ingresses",
+        ),
+        ("apps.k8s.io", "deployments", "apps/v1 deployments"),
+    ] {
+        let policy = policy((group, "v1", resource), "CREATE", &spec);
+        let findings = manifest::findings(&policy, &[]);
+        let help = findings
+            .iter()
+            .filter(|it| it["rule"] == "unserved-resource");
+        let help: Vec<_> = help.map(|it| it["help"].as_str().unwrap()).collect();
+        assert_eq!(help.len(), 1, "{findings:#?}");
+        assert!(
+            help[0].starts_with(&format!("did you mean `{suggested}`?")),
+            "{help:?}"
+        );
+    }
+}
+
 /// Returns the severity, the rule, and the help of the findings about the files of a directory.
 fn directory_findings(test: &str, files: &[(&str, &str)], args: &[&str]) -> Vec<String> {
     let (report, _) = check_management::json(&check_management::directory(test, files), args);

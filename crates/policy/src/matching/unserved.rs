@@ -147,6 +147,16 @@ fn differ_in_domain(group: &str, other: &str) -> bool {
     matches!(parts, [Some((own, _)), Some((others, _))] if own == others)
 }
 
+/// Returns true if `group` is `served` without the last labels, such as `rbac.authorization.k8s`, or `served` with the
+/// domain of other built-in groups, such as `apps.k8s.io`.
+fn differ_in_length(group: &str, served: &str) -> bool {
+    let is_part = !group.is_empty()
+        && served
+            .strip_prefix(group)
+            .is_some_and(|it| it.starts_with('.'));
+    is_part || !served.is_empty() && group.strip_prefix(served) == Some(".k8s.io")
+}
+
 /// Returns true if the rule has only one possible group, and this group or a group with a similar name serves a resource
 /// `name`. For a subresource, the main resource is sufficient.
 fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
@@ -160,8 +170,12 @@ fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
     let mut resources = mapper.resources.iter();
     resources.any(|served| {
         let of_group = &served.gvr.group;
-        let is_group =
-            || of_group == group || is_near(of_group, group) || differ_in_domain(of_group, group);
+        let is_group = || {
+            of_group == group
+                || is_near(of_group, group)
+                || differ_in_domain(of_group, group)
+                || differ_in_length(group, of_group)
+        };
         main(&served.gvr.resource) == main(name) && is_group()
     })
 }

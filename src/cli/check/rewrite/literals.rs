@@ -111,11 +111,18 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     }
     let digits = content.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     digits.parse::<f64>().ok()?;
-    let unit = content.strip_prefix(digits)?.to_uppercase();
+    let unit = content.strip_prefix(digits)?;
+    // The suffix `m` of CPUs means thousandths.
+    let thousandths = if unit.starts_with('m') {
+        format!("`{digits}m` for thousandths, ")
+    } else {
+        String::new()
+    };
+    let unit = unit.to_uppercase();
     let prefix = unit.chars().next().filter(|c| "KMGTPE".contains(*c))?;
     let decimal = if prefix == 'K' { 'k' } else { prefix };
     Some(Proposal::hint(format!(
-        "write `{digits}{decimal}` for a power of 1000, or `{digits}{prefix}i` for a power of 1024"
+        "write {thousandths}`{digits}{decimal}` for powers of 1000, or `{digits}{prefix}i` for powers of 1024"
     )))
 }
 

@@ -621,7 +621,12 @@ fn ambiguous_expressions_have_hints_only() {
         (
             "[CREATE]",
             "quantity('4GB').isLessThan(quantity('1'))",
-            "write `4G` for a power of 1000",
+            "write `4G` for powers of 1000",
+        ),
+        (
+            "[CREATE]",
+            "quantity('500mi').isLessThan(quantity('1'))",
+            "write `500m` for thousandths, `500M` for powers of 1000, or `500Mi` for powers of 1024",
         ),
         (
             "[CREATE]",
