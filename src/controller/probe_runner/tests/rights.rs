@@ -115,7 +115,7 @@ async fn written(
         reconcile(&context, &id("a")).await.unwrap();
         let is_done = log.lock().unwrap().iter().any(|seen| {
             seen.path.contains("/policyprobes/")
-                && !seen.body.to_string().contains("not read yet")
+                && !seen.body.to_string().contains("not been read yet")
                 && !seen.body.to_string().contains("is on its way")
         });
         if is_done {
