@@ -86,12 +86,8 @@ fn broken_operand(
     behavior: Behavior,
 ) -> Option<(Range<usize>, &'static str)> {
     let parses = |tokens: &Range<usize>| {
-        let mut n_nodes_left = MAX_NODES;
         let text = source.source(tokens);
-        text.is_some_and(|text| {
-            let (ast, _) = syntax::parse_within(text, behavior, &mut n_nodes_left);
-            ast.is_some()
-        })
+        text.is_some_and(|text| syntax::parses(text, behavior, MAX_NODES))
     };
     let whole = 0..source.len();
     let (mut first, mut has_other) = (None, false);

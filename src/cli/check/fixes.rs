@@ -271,9 +271,7 @@ impl<'a> Fixes<'a> {
         let language = compiled.version().behavior().language;
         // The expressions of mutations are not part of the policy. They can have any type.
         if field_ref.starts_with("spec.mutations") {
-            return syntax::parse_within(&text, language, &mut MAX_NODES.clone())
-                .0
-                .is_some();
+            return syntax::parses(&text, language, MAX_NODES);
         }
         compiled
             .with_expression(field_ref, text)

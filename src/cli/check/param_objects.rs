@@ -208,8 +208,8 @@ fn missing_keys(
             let name = object.name().unwrap_or_default();
             let message =
                 format!("the ConfigMap `{name}`, which a binding refers to, has no key `{key}`");
-            let sort = (Severity::Warning, Rule::AbsentKey);
-            let mut finding = finding_in(policy, expression, location, sort, &message);
+            let level_and_rule = (Severity::Warning, Rule::AbsentKey);
+            let mut finding = finding_in(policy, expression, location, level_and_rule, &message);
             finding.help = Some(format!("did you mean `{meant}`?"));
             finding.kinds = vec![message::kind(&Gvk::new("", "v1", "ConfigMap"))];
             findings.push(finding);

@@ -63,14 +63,14 @@ pub(super) struct ResourceRules<'a> {
 }
 
 /// Adds findings about unserved and unknown resources in the rules of an object.
-pub(super) fn unserved(of: &ResourceRules<'_>, known: &Known, findings: &mut Vec<Finding>) {
-    let (policy, matches) = (of.object, of.matches);
-    let never_runs = of.never_runs.is_some();
+pub(super) fn unserved(rules: &ResourceRules<'_>, known: &Known, findings: &mut Vec<Finding>) {
+    let (policy, matches) = (rules.object, rules.matches);
+    let never_runs = rules.never_runs.is_some();
     let mut names: HashMap<(&str, &str), &Node> = HashMap::new();
-    let mut rules: HashMap<&str, (&Node, Vec<&str>)> = HashMap::new();
+    let mut nodes: HashMap<&str, (&Node, Vec<&str>)> = HashMap::new();
     for unserved in &matches.unserved {
         let field_ref = unserved.field_ref.as_str();
-        let (rule, open_groups) = rules.entry(field_ref).or_insert_with(|| {
+        let (rule, open_groups) = nodes.entry(field_ref).or_insert_with(|| {
             let rule = policy.document.node.nearest(field_ref);
             let resources = rule.get("resources").map_or(&[][..], Node::items);
             let named = resources.iter().rev();
@@ -101,7 +101,7 @@ pub(super) fn unserved(of: &ResourceRules<'_>, known: &Known, findings: &mut Vec
                 object_finding(policy, severity, Rule::UnservedResource, &message, place);
             let hint = unserved.suggestion.as_ref();
             let hint = hint.map(|suggestion| format!("did you mean `{suggestion}`?"));
-            let consequence = of.never_runs.map(str::to_owned);
+            let consequence = rules.never_runs.map(str::to_owned);
             let parts: Vec<String> = hint.into_iter().chain(consequence).collect();
             finding.help = (!parts.is_empty()).then(|| parts.join(" "));
             finding

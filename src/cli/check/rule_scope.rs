@@ -11,11 +11,7 @@ pub(super) fn is_only_mistake(
     matches: &Matches,
     (rule, unserved): (&Node, &UnservedResource),
 ) -> bool {
-    let others = matches.unserved.iter();
-    let of_rule: Vec<&str> = others
-        .filter(|it| it.index == unserved.index && it.suggestion == unserved.suggestion)
-        .map(|it| it.name.as_str())
-        .collect();
+    let of_rule: Vec<&str> = excluded_names(matches, unserved).collect();
     let has_counterpart = |name: &str| match name.strip_prefix("cluster") {
         Some(rest) => is_served(rest),
         None => is_served(&format!("cluster{name}")),
@@ -29,9 +25,17 @@ pub(super) fn is_only_mistake(
 
 /// Returns true if only the scope of a rule excludes all of its resources.
 pub(super) fn is_wrong(matches: &Matches, (rule, unserved): (&Node, &UnservedResource)) -> bool {
-    let others = matches.unserved.iter();
-    let of_rule = others
-        .filter(|other| other.index == unserved.index && other.suggestion == unserved.suggestion);
     let resources = rule.get("resources").map_or(&[][..], Node::items);
-    !resources.is_empty() && resources.len() == of_rule.count()
+    !resources.is_empty() && resources.len() == excluded_names(matches, unserved).count()
+}
+
+/// Returns the names of the resources that the scope of the rule of `unserved` excludes.
+fn excluded_names<'m>(
+    matches: &'m Matches,
+    unserved: &UnservedResource,
+) -> impl Iterator<Item = &'m str> {
+    let all = matches.unserved.iter();
+    let of_rule =
+        all.filter(move |it| it.index == unserved.index && it.suggestion == unserved.suggestion);
+    of_rule.map(|it| it.name.as_str())
 }

@@ -449,7 +449,7 @@ fn several_values(path: &str, values: &[Node]) -> Option<String> {
 }
 
 /// Wrong names that authors write for fields, each with the correct name.
-const ALIASES: [(&str, &str); 35] = [
+const ALIASES: [(&str, &str); 34] = [
     ("matchResources", "matchConstraints"),
     ("matchConstraints", "matchResources"),
     ("value", "valueExpression"),
@@ -478,7 +478,6 @@ const ALIASES: [(&str, &str); 35] = [
     ("action", "validationActions"),
     ("enforcementAction", "validationActions"),
     ("kinds", "resources"),
-    ("names", "resourceNames"),
     ("verbs", "operations"),
     ("groups", "apiGroups"),
     ("versions", "apiVersions"),

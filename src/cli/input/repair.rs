@@ -482,10 +482,8 @@ fn quoted(value: &str) -> Option<String> {
 
 /// Returns true if `text` is a CEL expression without syntax errors.
 fn parses(text: &str) -> bool {
-    let mut n_nodes_left = MAX_NODES;
     let behavior = KubernetesVersion::NEWEST.behavior().language;
-    let (ast, _) = syntax::parse_within(text, behavior, &mut n_nodes_left);
-    ast.is_some()
+    syntax::parses(text, behavior, MAX_NODES)
 }
 
 #[cfg(test)]

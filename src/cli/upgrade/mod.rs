@@ -45,7 +45,7 @@ use crate::probe::validation::API_VERSION;
 use args::{UpgradeArgs, check_order};
 use effects::{Effect, FieldResult, effects};
 use generated::{BothVersions, Generated, generate, has_value};
-use others::Others;
+use others::{Others, webhook_changes};
 use rejections::{apply_creation_rules, rejections, unserved_versions};
 use report::{Change, Class, Subject, Undecided, Unevaluated, UpgradeReport, UpgradeSummary};
 
@@ -161,11 +161,9 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
     );
     changes.extend(of_rejections);
     changes.extend(check.costs(&setup));
-    changes.extend(Others::uncalled(
-        &setup.input,
-        [&setup.known, &new_known],
-        static_dir,
-    ));
+    let both = [&setup.known, &new_known];
+    let (uncalled, webhooks_not_compared) = webhook_changes(&setup.input, both, static_dir);
+    changes.extend(uncalled);
     changes.retain(|change| args.text || change.class != Class::Text);
     changes.sort_by(|a, b| (a.class, &a.policy, &a.field).cmp(&(b.class, &b.policy, &b.field)));
     let undecided = check.undecided(&changes);
@@ -180,7 +178,7 @@ pub(super) fn run(args: &UpgradeArgs, stdin: &mut dyn Read) -> Result<Upgrade, C
         changes,
         undecided,
         rejected,
-        not_compared: others.not_compared(&setup.input, [&setup.known, &new_known], static_dir),
+        not_compared: [others.not_compared(&setup.input), webhooks_not_compared].concat(),
         unread: std::mem::take(&mut check.unread),
         findings,
     };

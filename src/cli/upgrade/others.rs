@@ -66,67 +66,8 @@ impl Others {
         })
     }
 
-    /// Returns a change for each webhook that API servers of the new version no longer call for a resource.
-    pub(super) fn uncalled(
-        input: &Input,
-        known: [&Known; 2],
-        static_dir: Option<&Path>,
-    ) -> Vec<Change> {
-        let versions = known.map(Known::version);
-        let of_configuration = |configuration: &Object<Value>| -> Vec<Change> {
-            let findings = new_findings(configuration, known, static_dir).into_iter();
-            let exempt = findings.filter(|finding| finding.rule == Rule::ExemptResource);
-            let changes = exempt.map(|finding| {
-                let name = configuration.name().unwrap_or_default();
-                let place = finding.location.place.unwrap_or(configuration.place());
-                let is_mutating = configuration.kind().starts_with("Mutating");
-                Change {
-                    class: if is_mutating {
-                        Class::Mutates
-                    } else {
-                        Class::Admits
-                    },
-                    place: Some(format!("{}:{}", configuration.source.name, place.line)),
-                    old: "calls the webhook".to_owned(),
-                    new: "does not call the webhook".to_owned(),
-                    new_message: Some(finding.message),
-                    reason: rejections::first_release_with(
-                        (versions[0], versions[1]),
-                        &["webhooks-skip-reviews"],
-                        |version| version.behavior().webhooks_skip_reviews,
-                    ),
-                    ..change(
-                        None,
-                        format!("webhook configuration {name}"),
-                        finding.field_ref,
-                    )
-                }
-            });
-            changes.collect()
-        };
-        input.webhooks.iter().flat_map(of_configuration).collect()
-    }
-
-    /// Returns the objects whose expressions are not evaluated, and the webhook configurations for which the new
-    /// version causes additional findings.
-    pub(super) fn not_compared(
-        &self,
-        input: &Input,
-        known: [&Known; 2],
-        static_dir: Option<&Path>,
-    ) -> Vec<NotCompared> {
-        let [_, new] = known;
-        let with_findings = input.webhooks.iter().flat_map(|configuration| {
-            let findings = new_findings(configuration, known, static_dir).into_iter();
-            let others = findings.filter(|finding| finding.rule != Rule::ExemptResource);
-            let others: Vec<NotCompared> = others
-                .map(|finding| NotCompared {
-                    reason: format!("for {}: {}", new.version(), finding.message),
-                    ..not_compared(configuration, "rules")
-                })
-                .collect();
-            others
-        });
+    /// Returns the objects whose expressions are not evaluated.
+    pub(super) fn not_compared(&self, input: &Input) -> Vec<NotCompared> {
         let with_rules = self
             .crds
             .iter()
@@ -137,8 +78,61 @@ impl Others {
             .iter()
             .filter(|configuration| has_match_conditions(&configuration.value))
             .map(|configuration| not_compared(configuration, "match conditions"));
-        let not_evaluated = with_rules.chain(with_conditions);
-        not_evaluated.chain(with_findings).collect()
+        with_rules.chain(with_conditions).collect()
+    }
+}
+
+/// Returns a change for each webhook that API servers of the new version no longer call for a resource. Also returns the
+/// webhook configurations for which the new version causes other findings.
+pub(super) fn webhook_changes(
+    input: &Input,
+    known: [&Known; 2],
+    static_dir: Option<&Path>,
+) -> (Vec<Change>, Vec<NotCompared>) {
+    let [old, new] = known.map(Known::version);
+    let (mut uncalled, mut others) = (Vec::new(), Vec::new());
+    for configuration in &input.webhooks {
+        for finding in new_findings(configuration, known, static_dir) {
+            if finding.rule == Rule::ExemptResource {
+                uncalled.push(uncalled_webhook(configuration, finding, (old, new)));
+            } else {
+                others.push(NotCompared {
+                    reason: format!("for {new}: {}", finding.message),
+                    ..not_compared(configuration, "rules")
+                });
+            }
+        }
+    }
+    (uncalled, others)
+}
+
+/// Returns the change of a webhook that is no longer called. `finding` is the finding of the new version.
+fn uncalled_webhook(
+    configuration: &Object<Value>,
+    finding: Finding,
+    versions: (KubernetesVersion, KubernetesVersion),
+) -> Change {
+    let name = configuration.name().unwrap_or_default();
+    let place = finding.location.place.unwrap_or(configuration.place());
+    let is_mutating = configuration.kind().starts_with("Mutating");
+    Change {
+        class: if is_mutating {
+            Class::Mutates
+        } else {
+            Class::Admits
+        },
+        place: Some(format!("{}:{}", configuration.source.name, place.line)),
+        old: "calls the webhook".to_owned(),
+        new: "does not call the webhook".to_owned(),
+        new_message: Some(finding.message),
+        reason: rejections::first_release_with(versions, &["webhooks-skip-reviews"], |version| {
+            version.behavior().webhooks_skip_reviews
+        }),
+        ..change(
+            None,
+            format!("webhook configuration {name}"),
+            finding.field_ref,
+        )
     }
 }
 

@@ -47,6 +47,14 @@ const MAX_NODES: usize = 250_000;
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 const MAX_SYNTAX_ERRORS: usize = 100;
 
+/// Returns true if `text` is an expression without syntax errors, and has at most `max_nodes` nodes.
+#[must_use]
+pub fn parses(text: &str, behavior: Behavior, max_nodes: usize) -> bool {
+    let mut n_left = max_nodes;
+    let (ast, _) = parse_within(text, behavior, &mut n_left);
+    ast.is_some()
+}
+
 /// Parses an expression. Returns the tree and the diagnostics. The tree is `None` if there are errors.
 ///
 /// # Example

@@ -375,8 +375,8 @@ fn bound(ast: &Ast, id: ExprId) -> Option<Bound> {
 /// about exceptions or denied values.
 fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
     let number = number.to_lowercase();
-    let mut words = message.split(|c: char| !c.is_alphanumeric());
-    if words.any(|word| EXCEPTIONS.contains(&word)) && !has_plain_permission(message) {
+    let is_of_exceptions = words_of(message).any(|word| EXCEPTIONS.contains(&word));
+    if is_of_exceptions && !has_plain_permission(message) {
         return None;
     }
     let mut places = message.match_indices(&*number).filter(|(at, _)| {
@@ -395,19 +395,21 @@ fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
     (is_short || is_requirement(message)).then_some((phrase, operator))
 }
 
+/// Returns the words of a message, with empty words between adjacent punctuation.
+fn words_of(message: &str) -> impl Iterator<Item = &str> + Clone {
+    message.split(|c: char| !c.is_alphanumeric())
+}
+
 /// Returns true if the message is about the allowed objects, not about the denied one.
 fn is_requirement(message: &str) -> bool {
-    let mut words = message.split(|c: char| !c.is_alphanumeric());
-    words.any(|word| REQUIREMENTS.contains(&word))
+    words_of(message).any(|word| REQUIREMENTS.contains(&word))
 }
 
 /// Returns true if the only word about exceptions is `allowed` in `are allowed` or `is allowed`.
 fn has_plain_permission(message: &str) -> bool {
-    let mut words = message.split(|c: char| !c.is_alphanumeric());
-    let n = words
-        .clone()
-        .filter(|word| EXCEPTIONS.contains(word))
-        .count();
+    let mut words = words_of(message);
+    let exceptions = words.clone().filter(|word| EXCEPTIONS.contains(word));
+    let n = exceptions.count();
     let is_negated = words.any(|word| matches!(word, "not" | "no" | "never"));
     let permissions = ["are allowed", "is allowed", "are permitted", "is permitted"];
     n == 1 && !is_negated && permissions.iter().any(|it| message.contains(it))
@@ -429,8 +431,7 @@ fn inverted_equality(
     let after = after.to_lowercase();
     let denial = DENIALS.iter().find(|denial| after.contains(**denial))?;
     let rest = words.replacen(denial, "", 1);
-    let mut rest = rest.split(|c: char| !c.is_alphanumeric());
-    let is_of_others = rest.any(|word| OTHERS.contains(&word));
+    let is_of_others = words_of(&rest).any(|word| OTHERS.contains(&word));
     (text.len() > 2 && !is_part && !is_of_others).then(|| {
         let problem =
             format!("the message says `{denial}` about `{text}`, which the expression requires");
@@ -438,7 +439,7 @@ fn inverted_equality(
     })
 }
 
-/// Returns the words of a message, without punctuation at their start and end.
+/// Returns the words of a message between spaces, such as `1.5`, without punctuation at their ends.
 fn plain_words(words: &str) -> Vec<&str> {
     let words = words.split_whitespace();
     let words = words.map(|word| {
@@ -660,6 +661,7 @@ mod tests {
                 "at most 10 replicas",
             ),
             ("object.spec.replicas < 100", "no more than 10 replicas"),
+            ("object.spec.replicas < 3", "at most 30 replicas"),
             ("object.spec.replicas <= 5", "replicas must be <= 10"),
             ("object.spec.replicas < 10", "replicas must be <= 10"),
             ("object.spec.replicas >= 5", "replicas must be at least 2"),
@@ -699,7 +701,7 @@ mod tests {
                 "object.spec.replicas < 3",
                 "policies with at least 3 replicas are denied",
             ),
-            ("object.spec.replicas < 3", "at most 30 replicas"),
+            ("object.spec.replicas < 3", "at most 30 pods"),
             ("object.spec.replicas < 3", "at most 3.5 replicas"),
             (
                 "object.a >= 1 && object.a <= 5",
