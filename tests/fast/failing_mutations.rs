@@ -325,10 +325,6 @@ fn literals_of_patches_are_checked() {
             "did you mean `/spec/template/spec/priorityClassName`?",
         ),
         (
-            r#"op: "add", path: "/metadata/labels/a.b/c", value: "x""#,
-            "in a key, `~1` stands for `/`: write `/metadata/labels/a.b~1c`",
-        ),
-        (
             r#"op: "add", path: "/spec/replicas", value: "3""#,
             "`/spec/replicas` is an integer, but the value is a string",
         ),
@@ -344,6 +340,15 @@ fn literals_of_patches_are_checked() {
         let mutation = patched(&format!("[JSONPatch{{{operation}}}]"));
         contain(&messages_of("failing-mutation", &[mutation]), &[words]);
     }
+    // The check continues with the escaped key, whose map may be absent.
+    let unescaped = r#"[JSONPatch{op: "add", path: "/metadata/labels/a.b/c", value: "x"}]"#;
+    contain(
+        &messages_of("failing-mutation", &[patched(unescaped)]),
+        &[
+            "CREATE of a Deployment without metadata.labels fails",
+            "in a key, `~1` stands for `/`: write `/metadata/labels/a.b~1c`",
+        ],
+    );
     for operation in [
         r#"op: "add", path: "/spec/template/spec/containers/-", value: {"name": "x", "image": "y"}"#,
         r#"op: "add", path: "/metadata/labels", value: {"a.b/c": "x"}"#,

@@ -36,6 +36,7 @@
 //! ```
 
 pub mod admission;
+pub mod advice;
 pub mod analysis;
 pub mod compile;
 mod comprehensions;

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 
 use super::finding::{Finding, Owner, Severity};
 use super::known::{self, Known};
-use super::lint::{correct_rule, field_finding, merge_operations, remove_resources_of_void_rules};
+use super::lint::{correct_rule, field_finding, remove_resources_of_void_rules};
 use super::resources::{self, ResourceRules};
 use crate::cli::input::Object;
 use crate::policy::RequestPolicy;
@@ -38,7 +38,7 @@ pub(super) fn check(
     rename_fields(&mut matches.unserved);
     let mut excluded = matching::unserved_exclusions(&policy, &known.mapper);
     rename_fields(&mut excluded);
-    let mut lints = lint::find_in_rules(resources, FIELDS[1], &known.mapper);
+    let lints = lint::find_in_rules(resources, FIELDS[1], &known.mapper);
     if matches.unserved.is_empty() && excluded.is_empty() && lints.is_empty() {
         return Vec::new();
     }
@@ -57,7 +57,6 @@ pub(super) fn check(
     resources::unserved(&rules, known, &mut findings);
     resources::exclusions(&object, excluded, &mut findings);
     remove_resources_of_void_rules(&object, &lints, &mut findings);
-    merge_operations(&mut lints);
     findings.extend(lints.iter().map(|lint| {
         let mut finding = field_finding(&object, Severity::Warning, lint);
         correct_rule(&object, known, lint, &mut finding);

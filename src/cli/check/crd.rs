@@ -8,7 +8,7 @@ use super::api_version;
 use super::finding::{Assumption, Finding, Owner, Severity};
 use super::other_languages;
 use super::policy::object_finding;
-use super::rewrite::{self, Proposal};
+use super::rewrite::{self, Problem, Proposal};
 use super::shape;
 use super::suggestion::{self, Suggestions, nearest_only};
 use super::time_limit::{Cancellation, within_time_limit};
@@ -466,9 +466,8 @@ fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
         Rule::InvalidMacroCall => advice::has_proposal(text, issue.location),
         _ => rewrite::proposal(
             context,
-            (rule, issue.location),
-            Some(&issue.kind),
-            &issue.to_string(),
+            Problem::Diagnostic(rule, &issue.kind),
+            issue.location,
         ),
     };
     // A rule has no variables except `self` and `oldSelf`.

@@ -13,7 +13,7 @@ use super::kinds;
 use super::known::Known;
 use super::other_languages;
 use super::policy::{PolicyAnalysis, object_finding};
-use super::rewrite::{self, Proposal};
+use super::rewrite::{self, Problem, Proposal};
 use super::suggestion::{self, Suggestions};
 use super::tokens::TokenText;
 use crate::cel::diagnostic::{self, Candidates, DiagnosticKind, UndefinedField};
@@ -81,7 +81,6 @@ pub(super) fn errors(
             }
             finding.field_ref = Some(field_ref.clone());
             finding.rejected = is_rejected;
-            let problem = (rule, issue.location);
             let node = policy.document.node.nearest(field_ref);
             let is_tagged = policy.document.tag_start(&policy.source, node).is_some();
             let proposal = expression
@@ -89,9 +88,11 @@ pub(super) fn errors(
                 .filter(|_| !is_tagged)
                 .and_then(|(expression, text)| {
                     let context = (&policy.value, expression);
-                    let issue = (issue.kind, &*issue.message);
-                    let comment = || comment_proposal(node, expression, problem);
-                    comment().or_else(|| text.proposal(context, (analysis, known), problem, issue))
+                    let comment = || comment_proposal(node, expression, (rule, issue.location));
+                    let problem = Problem::new(rule, &issue);
+                    comment().or_else(|| {
+                        text.proposal(context, (analysis, known), problem, issue.location)
+                    })
                 });
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
@@ -395,8 +396,8 @@ pub(super) fn warnings(
                 .zip(text.as_ref())
                 .and_then(|(expression, text)| {
                     let context = (&policy.value, expression);
-                    let issue = (Some(&first.kind), &*message);
-                    text.proposal(context, (analysis, known), (rule, first.location), issue)
+                    let problem = Problem::Diagnostic(rule, &first.kind);
+                    text.proposal(context, (analysis, known), problem, first.location)
                 });
             let meant = match (versions, undefined) {
                 (Some(versions), _) => Some((versions, None)),
@@ -525,12 +526,19 @@ pub(super) fn lint_proposal(
     policy: &Object<RequestPolicy>,
     (analysis, known): (&PolicyAnalysis, &Known),
     (field_ref, location): (&str, Location),
-    (rule, message): (Rule, &str),
+    rule: Rule,
 ) -> Option<(String, Option<Edit>)> {
     let expression = analysis.expression(field_ref)?;
+    let mut comparisons = analysis.typed.incomparable.iter();
+    let problem = comparisons
+        .find(|it| it.field_ref == field_ref && it.location == location)
+        .filter(|_| rule == Rule::IncomparableTypes)
+        .map_or(Problem::Other(rule), |it| {
+            Problem::IncomparableTypes(it.operands)
+        });
     let text = Text::whole(expression);
     let (context, facts) = ((&policy.value, expression), (analysis, known));
-    let proposal = text.proposal(context, facts, (rule, location), (None, message))?;
+    let proposal = text.proposal(context, facts, problem, location)?;
     let edit = text.edit(policy, field_ref, &proposal);
     Some((proposal.help, edit))
 }
@@ -631,8 +639,8 @@ impl<'a> Text<'a> {
         &self,
         (policy, expression): (&RequestPolicy, &PolicyExpression),
         facts: (&PolicyAnalysis, &Known),
-        (rule, location): (Rule, Location),
-        (kind, message): (Option<&DiagnosticKind>, &str),
+        problem: Problem<'_>,
+        location: Location,
     ) -> Option<Proposal> {
         let role = expression.role;
         let context = rewrite::Context {
@@ -642,10 +650,10 @@ impl<'a> Text<'a> {
             is_collection: &|path| kinds::is_collection(policy, facts, path),
             is_declared: &|path| kinds::is_declared(policy, facts, path),
         };
-        match rule {
+        match problem.rule() {
             Rule::Syntax => other_languages::proposal_at(role, self.compiled, location),
             Rule::InvalidMacroCall => advice::has_proposal(self.compiled, location),
-            _ => rewrite::proposal(context, (rule, location), kind, message),
+            _ => rewrite::proposal(context, problem, location),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::cel::syntax;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
+use crate::policy::advice::Replacement;
 use crate::policy::expressions::Role;
 use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
 use crate::policy::rule::Rule;
@@ -54,39 +55,32 @@ pub(super) fn replace_name<T>(
     object.edit_text(field_ref, end - n..end, meant)
 }
 
-/// Returns the edit of the string literal at `location` that `help` suggests, such as a value of an enumeration or a path.
-/// The API server rejects the mutated object, or the patch, so the edit cannot weaken the policy.
+/// Returns the edit of the string literal at `location`, such as a value of an enumeration or a path of a JSON patch. The
+/// API server rejects the mutated object, or the patch, so the edit cannot weaken the policy.
 pub(super) fn literal_edit(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
     (field_ref, location): (&str, Location),
-    (message, help): (&str, &str),
+    replacement: &Replacement,
 ) -> Option<Edit> {
-    let meant = ["did you mean `", "write `"]
-        .iter()
-        .find_map(|start| help.strip_prefix(start))?;
-    let meant = meant
-        .strip_suffix("`?")
-        .or_else(|| meant.strip_suffix('`'))?;
     let text = &*analysis.expression(field_ref)?.text;
     let source = TokenText::new(text);
     let n = source.at(SourceMap::new(text).byte(location)?)?;
     let content = string_content(&source, &(n..n + 1))?;
-    // A field of a path.
-    let field = message.strip_prefix("undefined field `");
-    let field = field.and_then(|it| it.split('`').next());
     let path;
-    let meant = match field.filter(|_| !meant.starts_with('/')) {
-        Some(field) => {
-            let mut steps: Vec<&str> = content.split('/').collect();
-            let mut undefined = steps.iter_mut().filter(|step| **step == field);
-            let only = undefined.next()?;
+    let meant = match replacement {
+        Replacement::Literal(meant)
+        | Replacement::ComparedLiteral(meant)
+        | Replacement::Assumed(meant) => meant,
+        Replacement::PathSegment { undefined, meant } => {
+            let mut segments: Vec<&str> = content.split('/').collect();
+            let mut places = segments.iter_mut().filter(|it| **it == undefined.as_str());
+            let only = places.next()?;
             *only = meant;
-            undefined.next().is_none().then_some(())?;
-            path = steps.join("/");
+            places.next().is_none().then_some(())?;
+            path = segments.join("/");
             &path
         }
-        None => meant,
     };
     let bytes = source.bytes(&(n..n + 1))?;
     let offset = |byte: usize| Some(text.get(..byte)?.chars().count());
@@ -128,10 +122,10 @@ impl<'a> Fixes<'a> {
         match lint.rule {
             // A comparison in a mutation has no fix, because the effect of its result on the mutated object is unknown.
             Rule::ImpossibleValue if self.is_of_mutation(field_ref) => {
-                let is_of_object = lint.message.ends_with("rejects the mutated object");
-                let help = lint.fix.as_deref().filter(|_| is_of_object)?;
+                let replacement = lint.fix.as_ref()?.replacement.as_ref()?;
+                let is_assigned = matches!(replacement, Replacement::Literal(_));
                 let place = (field_ref, lint.location?);
-                literal_edit(self.policy, self.analysis, place, (&lint.message, help))
+                is_assigned.then(|| literal_edit(self.policy, self.analysis, place, replacement))?
             }
             Rule::ImpossibleValue => {
                 let edit = value(self.policy, self.analysis, lint)?;
@@ -376,11 +370,8 @@ fn group(policy: &Object<RequestPolicy>, field_ref: &str) -> Option<Edit> {
 /// Corrects the literal of the comparison at `location`, if exactly one of its literals is invalid.
 fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint) -> Option<Edit> {
     let (field_ref, location) = (lint.field_ref.as_str(), lint.location?);
-    // The value that the hint of the lint suggests.
-    let suggested = lint.fix.as_deref().and_then(|hint| {
-        let hint = hint.strip_prefix("did you mean `")?;
-        hint.strip_suffix("`?")
-    });
+    let replacement = lint.fix.as_ref().and_then(|fix| fix.replacement.as_ref());
+    let suggested = replacement.map(Replacement::value);
     let expression = analysis.expression(field_ref)?;
     let text = &*expression.text;
     let ast = expression.parsed().ok()?;

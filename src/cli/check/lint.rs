@@ -14,6 +14,7 @@ use crate::cel::source::SourceMap;
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
+use crate::policy::advice::Replacement;
 use crate::policy::expressions::Role;
 use crate::policy::lint::{self, Lint};
 use crate::policy::matching;
@@ -44,7 +45,6 @@ pub(super) fn check(
     let lints = all.filter(|lint| !analysis.has_type_finding(lint));
     let mut lints: Vec<Lint> = lints.collect();
     always_false(analysis, &mut lints);
-    merge_operations(&mut lints);
     remove_resources_of_void_rules(policy, &lints, findings);
     let mut fixes = Fixes::new(policy, known, analysis);
     fixes.remove_unsafe_names(findings);
@@ -82,7 +82,7 @@ pub(super) fn check(
             .filter(|_| !fixes.is_unsafe)
             .and_then(|location| {
                 let place = (lint.field_ref.as_str(), location);
-                lint_proposal(policy, (analysis, known), place, (lint.rule, &lint.message))
+                lint_proposal(policy, (analysis, known), place, lint.rule)
             });
         if let Some((help, edit)) = proposal {
             finding.fix = finding.fix.or(edit);
@@ -153,47 +153,15 @@ pub(super) fn correct_rule(
 
 /// Returns the help about an impossible group if its rule already lists the intended group.
 fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
-    let hint = lint.fix.as_deref()?.strip_prefix("did you mean `")?;
-    let meant = hint.strip_suffix("`?")?;
+    let Some(Replacement::Literal(meant)) = lint.fix.as_ref()?.replacement.as_ref() else {
+        return None;
+    };
     let (rule, _) = lint.field_ref.split_once(".apiGroups[")?;
     let groups = policy.document.node.nearest(rule).get("apiGroups")?;
     let mut groups = groups.items().iter().filter_map(Node::as_str);
     groups
         .any(|group| group == meant)
         .then(|| format!("remove this group: the rule already lists `{meant}`"))
-}
-
-/// Merges the findings about resources of a rule that require the same operations.
-pub(super) fn merge_operations(lints: &mut Vec<Lint>) {
-    const START: &str = "requests for ";
-    const END: &str = " only have the operation";
-    let parts = |lint: &Lint| {
-        let rest = lint.message.strip_prefix(START)?;
-        let (resources, rest) = rest.split_once(END)?;
-        let (rule, _) = lint.field_ref.split_once(".resources[")?;
-        let is_of_rule = lint.rule == Rule::ImpossibleOperation;
-        let key = (rule.to_owned(), rest.to_owned());
-        is_of_rule.then(|| (key, resources.to_owned()))
-    };
-    let mut merged: Vec<Lint> = Vec::new();
-    for lint in std::mem::take(lints) {
-        let Some((key, resources)) = parts(&lint) else {
-            merged.push(lint);
-            continue;
-        };
-        let first = merged.iter_mut().find_map(|it| {
-            let (of, names) = parts(it).filter(|_| it.fix == lint.fix)?;
-            (of == key).then_some((it, names))
-        });
-        match first {
-            Some((first, names)) => {
-                let names = names.replace(" and ", ", ");
-                first.message = format!("{START}{names} and {resources}{END}{}", key.1);
-            }
-            None => merged.push(lint),
-        }
-    }
-    *lints = merged;
 }
 
 /// Replaces the first operation of a rule with the only operation of all its resources. The author may have intended a
@@ -236,7 +204,7 @@ fn always_false(analysis: &PolicyAnalysis, lints: &mut Vec<Lint>) {
                 "this is false for every request that the rules match, so the policy does nothing"
                     .to_owned(),
             fix: Some(
-                "compare the condition with the resources and operations of the rules".to_owned(),
+                "compare the condition with the resources and operations of the rules".into(),
             ),
             // The condition may be true for kinds that other versions of Kubernetes serve.
             is_harmless: true,
@@ -264,7 +232,7 @@ pub(super) fn check_bindings(
             };
             let rule = lint.rule;
             let mut finding = object_finding(binding, severity, rule, &lint.message, place);
-            finding.help = lint.fix;
+            finding.help = lint.fix.map(|advice| advice.text);
             finding.field_ref = Some(lint.field_ref);
             findings.push(finding);
         }
@@ -278,7 +246,7 @@ pub(super) fn field_finding<T>(object: &Object<T>, severity: Severity, lint: &Li
     let mut finding = object_finding(object, severity, lint.rule, &lint.message, place);
     finding.location.length = node.span.len().max(1);
     finding.field_ref = Some(lint.field_ref.clone());
-    finding.help.clone_from(&lint.fix);
+    finding.help = lint.fix.as_ref().map(ToString::to_string);
     finding
 }
 
@@ -302,7 +270,7 @@ pub(super) fn lint_finding(
         }
         None => field_finding(policy, severity, lint),
     };
-    finding.help.clone_from(&lint.fix);
+    finding.help = lint.fix.as_ref().map(ToString::to_string);
     match analysis.consequence(&lint.field_ref) {
         Some(consequence) if rule == Rule::FailingCall || always_fails => {
             finding.with_consequence(consequence)

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchResources, ValidatingAdmissionPolicyBinding,
 };
+use kubernetes::validity::Root;
 use serde_json::Value as Json;
 
 use super::changes::SuggestionReport;
@@ -16,18 +17,19 @@ use super::lint;
 use super::policy::{PolicyAnalysis, bindings_of, object_finding};
 use super::rewrite::presence::optional_text;
 use super::tokens::TokenText;
+use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location as CelLocation, SourceMap};
 use crate::cel::syntax::token::Kind;
-use crate::cli::input::edit::Edit;
 use crate::cli::input::{Object, Place};
 use crate::library::format::validation;
 use crate::policy::RequestPolicy;
 use crate::policy::admission::mutation::Kinds;
+use crate::policy::advice::Replacement;
 use crate::policy::consequence::Consequence;
 use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::{
-    self, Context, FailingMutation, TypeErrorWitness, Uncovered, WrittenSchemas,
+    self, Context, FailingMutation, FailureCause, TypeErrorWitness, Uncovered, WrittenSchemas,
 };
 use crate::policy::subject::SubjectKind;
 use crate::schema::Gvk;
@@ -94,7 +96,7 @@ pub(super) fn check(
         };
         let has_fix = error.fix.is_some() || is_of_mutation(analysis, error.index);
         let default = (!has_fix)
-            .then(|| default_help(analysis, place, (error.rule, &error.message)))
+            .then(|| default_help(analysis, place, error.cause))
             .flatten();
         let help = error.fix.into_iter().chain(default);
         let help = help.chain(others).chain(required);
@@ -120,7 +122,7 @@ pub(super) fn check(
         // A default such as an empty string is rarely the value that a mutation should set.
         if is_of_mutation(analysis, error.index) {
             finding.fix = None;
-            let help = mutation_help(&finding);
+            let help = mutation_help(finding.rule, error.root);
             finding.help.get_or_insert(help);
         }
         findings.push(finding.with_consequence(consequence));
@@ -175,23 +177,45 @@ fn param_scope(
 fn default_help(
     analysis: &PolicyAnalysis,
     (field_ref, location): (&str, CelLocation),
-    (rule, message): (Rule, &str),
+    cause: FailureCause,
 ) -> Option<String> {
-    let text = &*analysis.expression(field_ref)?.text;
+    let expression = analysis.expression(field_ref)?;
+    let text = &*expression.text;
     let source = TokenText::new(text);
     let n = source.at(SourceMap::new(text).byte(location)?)?;
-    if let Some((_, length)) = message.split_once("index out of range: ") {
-        let length: u32 = length.trim_end_matches('`').parse().ok()?;
+    if cause == FailureCause::InvalidString {
+        let length = required_length(expression.parsed().ok()?, source.bytes(&(n..n + 1))?.start)?;
         return Some(format!(
             "test the length of the string first, as in `size(a) >= {length} && ...`, or write startsWith()"
         ));
     }
     let is_field = source.kind(n)? == Kind::Dot && source.kind(n + 1)? == Kind::Ident;
-    (rule == Rule::AbsentField && is_field && message.contains("may be absent")).then_some(())?;
+    let is_absent = matches!(cause, FailureCause::Absent | FailureCause::FailingDefault);
+    (is_absent && is_field).then_some(())?;
     let chain = source.receiver(n)?.start..n + 2;
     let optional = optional_text(source.source(&chain)?)?;
     let shown = optional.len() <= MAX_SHOWN;
     shown.then(|| format!("write `{optional}.orValue(...)` with the value of an absent field"))
+}
+
+/// Returns the length that a string must have for the call at `byte` of the expression, which reads characters by literal
+/// indices.
+fn required_length(ast: &Ast, byte: usize) -> Option<i64> {
+    let calls = ast
+        .iter()
+        .filter(|(id, _)| ast.offset(*id) as usize == byte);
+    let mut indices = calls.flat_map(|(_, expr)| match expr {
+        Expr::Call { function, args, .. } if matches!(&**function, "substring" | "charAt") => {
+            &**args
+        }
+        _ => &[],
+    });
+    let index = |id: &ExprId| match ast.expr(*id) {
+        Expr::Literal(Literal::Int(index)) => Some(*index),
+        _ => None,
+    };
+    let first = index(indices.next()?)?;
+    indices.try_fold(first, |length, id| Some(length.max(index(id)?)))
 }
 
 /// Adds findings about conditions and values that do not depend on the request.
@@ -251,14 +275,14 @@ fn match_resources_of_only<'a>(
 }
 
 /// Returns the advice for a value that a mutation or its variables read.
-fn mutation_help(finding: &Finding) -> String {
+fn mutation_help(rule: Rule, root: Root) -> String {
     // Match conditions are evaluated without a namespaceObject.
-    let place = if finding.message.starts_with("`namespaceObject") {
+    let place = if root == Root::Namespace {
         ""
     } else {
         "in a match condition or "
     };
-    let test = match finding.rule {
+    let test = match rule {
         Rule::AbsentKey => "`in`",
         Rule::AbsentElement => "size()",
         Rule::FailingConversion => "matches()",
@@ -319,42 +343,23 @@ fn mutations(
         let sort = (severity, failing.rule);
         let mut finding = finding_at(policy, analysis, place, sort, &failing.message);
         finding.kinds = failing.gvk.iter().map(message::kind).collect();
-        finding.fix = failing
+        let replacement = failing
             .fix
-            .as_deref()
-            .and_then(|help| literal_edit(policy, analysis, place, (&failing.message, help)));
-        finding.help = failing.fix;
+            .as_ref()
+            .and_then(|fix| fix.replacement.as_ref());
+        let edit = replacement.and_then(|it| literal_edit(policy, analysis, place, it));
+        match replacement {
+            Some(Replacement::Assumed(_)) => finding.assumption = edit.map(Assumption::new),
+            _ => finding.fix = edit,
+        }
+        finding.help = failing.fix.map(|advice| advice.text);
         finding.witness = failing.witness.map(Box::new);
         finding.is_hidden = failing.is_hidden;
-        if finding.fix.is_none() {
-            finding.assumption = patch_operation(policy, &finding).map(Assumption::new);
-        }
         findings.push(match failing.consequence {
             Some(consequence) => finding.with_consequence(consequence),
             None => finding,
         });
     }
-}
-
-/// Replaces an unknown operation of a JSON patch with `add`. The API server does not apply a patch with an unknown
-/// operation.
-fn patch_operation(policy: &Object<RequestPolicy>, finding: &Finding) -> Option<Edit> {
-    let (name, _) = finding
-        .message
-        .strip_prefix('`')?
-        .split_once("` is not an operation of a JSON patch")?;
-    let field_ref = finding.field_ref.as_deref()?;
-    let text = policy.document.node.nearest(field_ref).as_str()?;
-    let mut places = ['"', '\''].into_iter().filter_map(|quote| {
-        let literal = format!("{quote}{name}{quote}");
-        let mut places = text.match_indices(&literal);
-        let (start, _) = places.next()?;
-        places.next().is_none().then_some(start + 1)
-    });
-    let start = places.next().filter(|_| places.next().is_none())?;
-    let start = text.get(..start)?.chars().count();
-    let part = start..start + name.chars().count();
-    policy.edit_text(field_ref, part, "add")
 }
 
 /// Returns true for a finding about a comparison that is wrong as written.

@@ -73,7 +73,14 @@ impl Validation<'_> {
 
     fn report_literal(&mut self, id: ExprId, message: String) {
         let code = Code::InvalidLiteral;
-        self.report(id, DiagnosticKind::Other { code, message });
+        self.report(
+            id,
+            DiagnosticKind::Other {
+                code,
+                message,
+                correction: None,
+            },
+        );
     }
 
     fn report_mismatch(&mut self, id: ExprId, expected: &Type, actual: &Type) {

@@ -72,7 +72,14 @@ impl<'a> Checker<'a> {
     }
 
     fn report_other(&mut self, id: ExprId, code: Code, message: String) {
-        self.report(id, DiagnosticKind::Other { code, message });
+        self.report(
+            id,
+            DiagnosticKind::Other {
+                code,
+                message,
+                correction: None,
+            },
+        );
     }
 
     pub(super) fn set_type(&mut self, id: ExprId, type_: Type) {

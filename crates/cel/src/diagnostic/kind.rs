@@ -108,6 +108,8 @@ pub enum DiagnosticKind {
         code: Code,
         /// The message.
         message: String,
+        /// The text that corrects the name at the location. `None` if the pass does not know it.
+        correction: Option<String>,
     },
 }
 

@@ -95,7 +95,11 @@ impl Diagnostics {
     pub fn report(&mut self, code: Code, location: Location, message: impl Into<String>) {
         let message = message.into();
         self.add(Diagnostic {
-            kind: DiagnosticKind::Other { code, message },
+            kind: DiagnosticKind::Other {
+                code,
+                message,
+                correction: None,
+            },
             location,
             expr: None,
             note: None,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::interpret::presence::presence;
 use super::interpret::value::{AbstractValue, Const};
-use super::interpret::{self, Facts, Interpretation, Issue, Variable};
+use super::interpret::{self, Facts, Incomparable, Interpretation, Issue, Variable};
 use super::requests::{self, RequestClass, RequestFeatures, roots};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
@@ -76,7 +76,7 @@ pub(super) struct KindAnalysis {
     /// Presence tests for a field that objects of the kind may have: index of the expression and node.
     pub(super) present: Vec<(usize, ExprId)>,
     /// Comparisons whose operands are never equal because of their types: index of the expression, node and reason.
-    pub(super) incomparable: Vec<(usize, ExprId, String)>,
+    pub(super) incomparable: Vec<(usize, ExprId, Incomparable)>,
     /// Comparisons whose operands may be equal: index of the expression and node.
     pub(super) comparable: Vec<(usize, ExprId)>,
     /// Calls of `or` and `orValue` whose receiver is not an optional: index of the expression and node.
@@ -369,6 +369,7 @@ fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics>
         kind: DiagnosticKind::Other {
             code: Code::InvalidLiteral,
             message: error.to_string(),
+            correction: None,
         },
         note: None,
     };

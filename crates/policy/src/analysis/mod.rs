@@ -101,6 +101,9 @@ pub struct IncomparableTypes {
     pub location: Location,
     /// The reason why the result is always the same.
     pub message: String,
+    /// The types of the operands, such as `number` and `string`. The second operand of `in` has the type of the list's
+    /// elements.
+    pub operands: [&'static str; 2],
 }
 
 /// A call of `or` or `orValue` whose receiver is not an optional.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::driver::{self, Finding, KindAnalysis};
-use super::interpret::Issue;
+use super::interpret::{Incomparable, Issue};
 use super::{IncomparableTypes, NonOptionalReceiver, PartialFailure};
 use crate::compile::CompiledPolicy;
 use crate::expressions::{OutputBudget, PolicyExpression};
@@ -55,7 +55,7 @@ pub(super) struct Report {
     /// expression.
     succeeding: BTreeMap<usize, Vec<bool>>,
     /// Comparisons whose operands are never equal because of their types, by expression and node, with the reason.
-    incomparable: BTreeMap<(usize, usize), (ExprId, String)>,
+    incomparable: BTreeMap<(usize, usize), (ExprId, Incomparable)>,
     /// The match conditions and validations that are evaluated for at least one kind. The flag is true if the expression
     /// is false for all these kinds.
     is_false: BTreeMap<usize, bool>,
@@ -172,7 +172,8 @@ impl Report {
             Some(IncomparableTypes {
                 field_ref: expression.field_ref.clone(),
                 location: SourceMap::new(&expression.text).location(ast.offset(*id)),
-                message: why.clone(),
+                message: why.message.clone(),
+                operands: why.operands,
             })
         });
         comparisons.collect()

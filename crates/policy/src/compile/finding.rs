@@ -61,6 +61,8 @@ pub struct Issue<'a> {
     pub message: String,
     /// The diagnostic. `None` for a problem of the whole expression.
     pub kind: Option<&'a DiagnosticKind>,
+    /// The type of the result, if it is not accepted.
+    pub result_type: Option<&'a Type>,
 }
 
 impl Issue<'_> {
@@ -70,6 +72,7 @@ impl Issue<'_> {
             location: Location::NONE,
             message,
             kind: None,
+            result_type: None,
         }
     }
 }
@@ -117,10 +120,14 @@ impl Cause {
                     location: diagnostic.location,
                     message: diagnostic.without_container(),
                     kind: Some(&diagnostic.kind),
+                    result_type: None,
                 });
                 issue.collect()
             }
-            Self::ResultType { .. } => vec![Issue::whole(Rule::ResultType, self.message())],
+            Self::ResultType { actual, .. } => vec![Issue {
+                result_type: Some(actual),
+                ..Issue::whole(Rule::ResultType, self.message())
+            }],
             Self::Whole { rule, message } => vec![Issue::whole(*rule, message.clone())],
         }
     }

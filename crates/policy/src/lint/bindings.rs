@@ -53,7 +53,7 @@ fn ignored_params(
         field_ref: "spec.paramRef".to_owned(),
         location: None,
         message: "the policy has no paramKind, so the paramRef is ignored".to_owned(),
-        fix: Some("give the policy a paramKind, or remove the paramRef".to_owned()),
+        fix: Some("give the policy a paramKind, or remove the paramRef".into()),
         is_harmless: false,
     })
 }
@@ -109,7 +109,7 @@ fn disjoint_rules(
         message: "no request matches both these rules and those of the policy, so the binding has no effect".to_owned(),
         fix: Some(
             "a binding can only narrow its policy: use resources and operations that the policy's rules also match"
-                .to_owned(),
+                .into(),
         ),
         is_harmless: false,
     })

@@ -111,8 +111,7 @@ pub(super) fn contradictory_validations(policy: &CompiledPolicy) -> Option<Lint>
                 contradiction.path
             ),
             fix: Some(
-                "if one of the two tests suffices, write them in one validation with `||`"
-                    .to_owned(),
+                "if one of the two tests suffices, write them in one validation with `||`".into(),
             ),
             is_harmless: false,
         });

@@ -158,7 +158,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
             message: problem,
-            fix: Some("correct the expression, which must be true for the allowed objects, or the message".to_owned()),
+            fix: Some("correct the expression, which must be true for the allowed objects, or the message".into()),
             is_harmless: false,
         })
     });

@@ -113,7 +113,7 @@ fn ignored_containers(policy: &CompiledPolicy) -> Option<Lint> {
                 field_ref: expression.field_ref.clone(),
                 location: Some(SourceMap::new(&expression.text).location(ast.offset(at))),
                 message: format!("the policy checks `containers`, but not {more}"),
-                fix: Some(fix(&paths)),
+                fix: Some(fix(&paths).into()),
                 is_harmless: false,
             })
         })
@@ -249,7 +249,7 @@ fn image_prefixes(expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint
                 field_ref: expression.field_ref.clone(),
                 location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
                 message: format!("images of `{prefix}.example.org` also start with `{prefix}`"),
-                fix: Some(format!("write `{prefix}/`")),
+                fix: Some(format!("write `{prefix}/`").into()),
                 is_harmless: false,
             });
         }

@@ -10,6 +10,7 @@ use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::path::{self, Operator};
 use super::{Lint, bounds};
+use crate::advice::{Advice, Replacement};
 use crate::analysis::{ConstantResult, evaluate_closed};
 use crate::compile::CompiledPolicy;
 use crate::comprehensions::{ComprehensionKind, comprehension_kind};
@@ -168,7 +169,7 @@ struct Search<'m> {
 }
 
 /// A finding at a node: its rule, its message, its fix, and true if it is harmless.
-type Found = (Rule, String, Option<String>, bool);
+type Found = (Rule, String, Option<Advice>, bool);
 
 impl Search<'_> {
     fn check(&mut self, expression: &PolicyExpression, ast: &Ast, lints: &mut Vec<Lint>) {
@@ -184,7 +185,7 @@ impl Search<'_> {
             } else {
                 "did you mean `||`?"
             };
-            let fix = constant.may_mean_other_operator.then(|| fix.to_owned());
+            let fix = constant.may_mean_other_operator.then(|| fix.into());
             let finding = (Rule::ConstantCondition, message, fix, false);
             at_nodes.push((constant.at, finding));
         }
@@ -237,7 +238,7 @@ impl Search<'_> {
             format!(
                 "within this macro, `{name}` is the macro's variable, which hides the predefined variable `{name}`"
             ),
-            Some("rename the macro's variable".to_owned()),
+            Some("rename the macro's variable".into()),
             true,
         ))
     }
@@ -338,7 +339,7 @@ impl Search<'_> {
                 [_] => format!("{message}, {always}"),
                 _ => format!("{message}, so `{text}` never matches"),
             };
-            let fix = intended.map(|intended| format!("did you mean `{intended}`?"));
+            let fix = intended.map(|it| Advice::did_you_mean(Replacement::ComparedLiteral(it)));
             return Some((Rule::ImpossibleValue, message, fix, false));
         }
         None
@@ -421,7 +422,12 @@ impl Search<'_> {
             _ => return None,
         };
         let message = message.to_owned();
-        Some((Rule::ConstantCondition, message, consequence, true))
+        Some((
+            Rule::ConstantCondition,
+            message,
+            consequence.map(Advice::from),
+            true,
+        ))
     }
 }
 
@@ -485,7 +491,7 @@ fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     args.iter().any(is_deciding).then(|| {
         let operator = if deciding { "||" } else { "&&" };
         let message = format!("`{operator} {deciding}` makes this always {deciding}");
-        let fix = "remove the literal, or the operand that it overrides".to_owned();
+        let fix = "remove the literal, or the operand that it overrides".into();
         (Rule::ConstantCondition, message, Some(fix), false)
     })
 }
@@ -504,7 +510,12 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     };
     let message = format!("a size is never below 0, so this is always {value}");
     let fix = value.then(|| "to require at least one, write `> 0`".to_owned());
-    Some((Rule::ConstantCondition, message, fix, false))
+    Some((
+        Rule::ConstantCondition,
+        message,
+        fix.map(Advice::from),
+        false,
+    ))
 }
 
 /// Finds a comparison of `list.size()` with `list.map(...).size()`. `map()` keeps the size.
@@ -529,12 +540,7 @@ fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
     };
     let message = format!("`map()` keeps the size of the list, so this is always {value}");
     let fix = "to compare the items with each other, write `list.all(a, list.exists_one(b, b.name == a.name))`";
-    Some((
-        Rule::ConstantCondition,
-        message,
-        Some(fix.to_owned()),
-        false,
-    ))
+    Some((Rule::ConstantCondition, message, Some(fix.into()), false))
 }
 
 /// Finds a negation of `exists_one()`, which is also true for a list with several such elements.
@@ -549,7 +555,7 @@ fn negated_exists_one(ast: &Ast, id: ExprId) -> Option<Found> {
         call.function
     );
     let fix = "to require that no element matches, write `exists()`".to_owned();
-    Some((Rule::NegatedExistsOne, message, Some(fix), false))
+    Some((Rule::NegatedExistsOne, message, Some(fix.into()), false))
 }
 
 /// Finds an ordering, such as `<`, of strings that are quantities, durations or versions.
@@ -621,7 +627,7 @@ fn order_finding(what: &str, comparison: &str) -> Found {
     let message =
         format!("the operands are compared as strings, not as {what}: '9' sorts after '10'");
     let fix = format!("compare {what}: `{comparison}`");
-    (Rule::StringOrder, message, Some(fix), false)
+    (Rule::StringOrder, message, Some(fix.into()), false)
 }
 
 /// Returns true for a duration with one unit or more, such as `1h30m`.

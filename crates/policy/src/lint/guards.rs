@@ -44,7 +44,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
                     ),
                     fix: Some(format!(
                         "to allow objects without the field, write `!has({field}) ||`, otherwise write `has({field})` first"
-                    )),
+                    ).into()),
                     is_harmless: true,
                 });
             }

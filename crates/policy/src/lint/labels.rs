@@ -46,7 +46,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             ),
             fix: Some(format!(
                 "also read the {field} of `oldObject`, or use an objectSelector, which is evaluated for both objects"
-            )),
+            ).into()),
             is_harmless: true,
         })
     });

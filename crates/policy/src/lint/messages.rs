@@ -28,7 +28,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             message: "the message has a line break, so the API server ignores it".to_owned(),
             fix: Some(
                 "write the message in one line; users see `message`, or the expression, in its place"
-                    .to_owned(),
+                    .into(),
             ),
             is_harmless: false,
         })

@@ -2,6 +2,7 @@
 
 use cel::source::Location;
 
+use crate::advice::Advice;
 use crate::rule::Rule;
 
 /// A construct that is probably a mistake.
@@ -16,7 +17,7 @@ pub struct Lint {
     /// The problem, in one line.
     pub message: String,
     /// How to fix the policy, in one line.
-    pub fix: Option<String>,
+    pub fix: Option<Advice>,
     /// True if the policy nevertheless works as its author intended.
     pub is_harmless: bool,
 }

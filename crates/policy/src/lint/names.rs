@@ -6,6 +6,7 @@ use cel::source::SourceMap;
 
 use super::path::{Operator, operands, path};
 use super::{Lint, guards, patterns, quantifiers, text_values, users};
+use crate::advice::Advice;
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::rule::Rule;
@@ -109,7 +110,9 @@ fn comparison(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Option<Li
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
             message: format!("{noun} {why}, so {outcome}"),
-            fix: meant.map(|meant| format!("did you mean `{meant}`?")),
+            fix: meant
+                .map(|meant| format!("did you mean `{meant}`?"))
+                .map(Advice::from),
             is_harmless: false,
         })
     })
@@ -128,9 +131,7 @@ fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Optio
         field_ref: expression.field_ref.clone(),
         location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
         message: format!("this always fails with `index out of bounds: {index}`"),
-        fix: Some(
-            "for the last element, write `l[size(l) - 1]`, after a test of its size".to_owned(),
-        ),
+        fix: Some("for the last element, write `l[size(l) - 1]`, after a test of its size".into()),
         is_harmless: false,
     })
 }

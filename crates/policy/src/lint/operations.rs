@@ -53,7 +53,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint>
         message: format!(
             "an update of {resource} can change `{field}`, and no rule matches UPDATE"
         ),
-        fix: Some("add UPDATE, unless the policy is only for new objects".to_owned()),
+        fix: Some("add UPDATE, unless the policy is only for new objects".into()),
         is_harmless: true,
     })
 }
@@ -92,7 +92,7 @@ pub(super) fn absent_metadata(policy: &CompiledPolicy, mapper: &RestMapper) -> V
                 "`object` has the options of a request for {resource}, without metadata, so this always fails with \
                  `no such key: metadata`"
             ),
-            fix: Some("read `request.namespace` and `request.name`".to_owned()),
+            fix: Some("read `request.namespace` and `request.name`".into()),
             is_harmless: false,
         })
     });

@@ -72,7 +72,7 @@ fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {
         field_ref: found.field_ref.clone(),
         location: Some(SourceMap::new(&expression.text).location(ast.offset(marked))),
         message: format!("{subject} is not an optional, so {effect}"),
-        fix: Some(fix),
+        fix: Some(fix.into()),
         is_harmless: false,
     })
 }

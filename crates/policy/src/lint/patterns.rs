@@ -12,6 +12,7 @@ use regexp::{NodeId, NodeKind, Regex};
 use super::Lint;
 use super::path::path;
 use super::positions::{Elements, conditions};
+use crate::advice::Advice;
 use crate::expressions::{PolicyExpression, Role};
 use crate::rule::Rule;
 
@@ -39,7 +40,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(at))),
             message: finding.message,
-            fix: finding.help,
+            fix: finding.help.map(Advice::from),
             is_harmless: finding.is_harmless,
         };
         if let Some(finding) = swapped_arguments(ast, subject, argument) {

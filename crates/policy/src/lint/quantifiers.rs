@@ -74,7 +74,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
             message: message.to_owned(),
-            fix: Some(help.to_owned()),
+            fix: Some(help.into()),
             is_harmless: false,
         });
     }

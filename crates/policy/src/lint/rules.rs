@@ -7,6 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{MatchResources, NamedRuleWithO
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 
 use super::{Lint, selectors};
+use crate::advice::{Advice, Replacement};
 use crate::compile::CompiledPolicy;
 use crate::matching::{self, Operations};
 use crate::nearest::{is_spelling_variant, nearest_only};
@@ -51,7 +52,7 @@ pub fn find_in_rules(
     for (n, rule) in constraints.resource_rules.iter().flatten().enumerate() {
         let field_ref = format!("{field_ref}.resourceRules[{n}]");
         lints.extend(impossible_groups(rule, &field_ref, &served).take(MAX_FOUND));
-        lints.extend(impossible_operations(rule, &field_ref, mapper).take(MAX_FOUND));
+        lints.extend(impossible_operations(rule, &field_ref, mapper));
         lints.extend(names(rule, &field_ref).take(MAX_FOUND));
     }
     let excluded = constraints.exclude_resource_rules.iter().flatten();
@@ -102,7 +103,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
             gvk.api_version(),
             gvk.kind
         ),
-        fix: Some("exclude the CRD with an excludeResourceRule that has its name in resourceNames".to_owned()),
+        fix: Some("exclude the CRD with an excludeResourceRule that has its name in resourceNames".into()),
         is_harmless: false,
     })
 }
@@ -136,12 +137,12 @@ fn impossible_groups<'a, 'm: 'a>(
         let (why, fix) = match group.split_once('/') {
             Some((group, version)) if is_version(version) => (
                 "a group does not include a version",
-                Some(format!("write `{group}`, and `{version}` in apiVersions")),
+                Some(format!("write `{group}`, and `{version}` in apiVersions").into()),
             ),
             Some(_) => ("a group contains no `/`", None),
             None if group == "core" || is_version(group) => (
                 "the name of the core group (pods, services) is the empty string",
-                Some("write `\"\"`".to_owned()),
+                Some("write `\"\"`".into()),
             ),
             None if group.is_empty()
                 || group.contains(['.', '*'])
@@ -156,7 +157,7 @@ fn impossible_groups<'a, 'm: 'a>(
                     .next();
                 (
                     "Kubernetes has no such group, and the group of a CRD contains a dot",
-                    near.map(|near| format!("did you mean `{near}`?")),
+                    near.map(|it| Advice::did_you_mean(Replacement::Literal(it.to_owned()))),
                 )
             }
         };
@@ -243,51 +244,80 @@ fn names<'a>(
             "resourceNames are not patterns: the rule only matches objects named `{name}`"
         ),
         fix: Some(if name == "*" {
-            "remove resourceNames: then the rule matches all names".to_owned()
+            "remove resourceNames: then the rule matches all names".into()
         } else {
             "test the name in a match condition, for example with `object.metadata.name.startsWith(...)`"
-                .to_owned()
+                .into()
         }),
         is_harmless: false,
     })
 }
 
-/// Finds resources in rules whose requests never have one of the rule's operations.
-fn impossible_operations<'a>(
-    rule: &'a NamedRuleWithOperations,
-    field_ref: &'a str,
-    mapper: &'a RestMapper,
-) -> impl Iterator<Item = Lint> + 'a {
+/// Finds resources in rules whose requests never have one of the rule's operations. Resources whose requests have the
+/// same operations share a finding.
+fn impossible_operations(
+    rule: &NamedRuleWithOperations,
+    field_ref: &str,
+    mapper: &RestMapper,
+) -> Vec<Lint> {
     let operations = Operations::from_names(rule.operations.as_deref().unwrap_or_default());
     // The operations of subresources are known only for built-in groups.
     let is_builtin = |group: &String| {
         group.is_empty() || group == "*" || is_usual(group) || is_certificates(group)
     };
-    let is_known = rule.api_groups.iter().flatten().any(is_builtin);
-    let resources = rule.resources.iter().flatten().enumerate();
-    resources.filter_map(move |(n, resource)| {
+    if !rule.api_groups.iter().flatten().any(is_builtin) {
+        return Vec::new();
+    }
+    // The index of the first resource, the names of all, and the operations of their requests.
+    let mut groups: Vec<(usize, Vec<&str>, Operations)> = Vec::new();
+    for (n, resource) in rule.resources.iter().flatten().enumerate() {
         let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));
         let possible = Operations::possible(resource);
         let is_possible = |name| possible.names().any(|known| known == name);
-        if !is_known || main == "*" || sub == "*" || operations.names().any(is_possible) {
-            return None;
+        if main == "*" || sub == "*" || operations.names().any(is_possible) {
+            continue;
         }
         // An unserved subresource may be misspelled, so its possible operations are unknown.
-        let is_served = || mapper.resources.iter().any(|it| it.gvr.resource == *resource);
+        let is_served = || {
+            mapper
+                .resources
+                .iter()
+                .any(|it| it.gvr.resource == *resource)
+        };
         if !sub.is_empty() && !is_served() {
-            return None;
+            continue;
         }
+        let is_read = possible.names().next().is_none();
+        let mut of_same = groups
+            .iter_mut()
+            .filter(|group| !is_read && group.2 == possible);
+        match of_same.next() {
+            Some((_, resources, _)) => resources.push(resource),
+            None => groups.push((n, vec![resource], possible)),
+        }
+    }
+    let lint = |(n, resources, possible): (usize, Vec<&str>, Operations)| {
         let names: Vec<&str> = possible.names().collect();
+        let resources = match resources.as_slice() {
+            [several @ .., last] if !several.is_empty() => {
+                format!("{} and {last}", several.join(", "))
+            }
+            _ => resources.concat(),
+        };
+        let mut others = rule.resources.iter().flatten();
         let (message, fix) = if names.is_empty() {
-            let message = format!("{resource} can only be read, and policies are not evaluated for reads");
-            (message, "remove the resource, and restrict read access with RBAC".to_owned())
+            let message =
+                format!("{resources} can only be read, and policies are not evaluated for reads");
+            (
+                message,
+                "remove the resource, and restrict read access with RBAC".to_owned(),
+            )
         } else {
             let message = format!(
-                "requests for {resource} only have the operation {}, which the rule does not list, so the \
-                 rule matches none of them",
+                "requests for {resources} only have the operation {}, which the rule does not list, so the rule \
+                 matches none of them",
                 names.join(", ")
             );
-            let mut others = rule.resources.iter().flatten();
             let fix = if others.all(|other| Operations::possible(other) == possible) {
                 format!("write `operations: [{}]`", names.join(", "))
             } else {
@@ -295,15 +325,16 @@ fn impossible_operations<'a>(
             };
             (message, fix)
         };
-        Some(Lint {
+        Lint {
             rule: Rule::ImpossibleOperation,
             field_ref: format!("{field_ref}.resources[{n}]"),
             location: None,
             message,
-            fix: Some(fix),
+            fix: Some(fix.into()),
             is_harmless: false,
-        })
-    })
+        }
+    };
+    groups.into_iter().take(MAX_FOUND).map(lint).collect()
 }
 
 /// Fields that a request for a subresource can change.
@@ -405,12 +436,13 @@ fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &
                 bypass.how
             ),
             fix: Some(if bypass.is_exclusive || bypass.subresource == "status" {
-                format!("add `{quoted}` with UPDATE to the rules")
+                format!("add `{quoted}` with UPDATE to the rules").into()
             } else {
                 format!(
                     "add `{quoted}` with UPDATE; a Scale omits `spec.replicas` if it is 0, \
                      so test it with has()"
                 )
+                .into()
             }),
             // The policy works as intended for the requests that its rules match.
             is_harmless: true,

@@ -65,7 +65,7 @@ pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {
             message: format!(
                 "no {noun} is selected: the requirements on the label `{label}` contradict each other"
             ),
-            fix: Some("remove one of the requirements: an object must satisfy all of them".to_owned()),
+            fix: Some("remove one of the requirements: an object must satisfy all of them".into()),
             is_harmless: false,
         })
     });
@@ -86,7 +86,7 @@ fn name_label(resources: &MatchResources, field_ref: &str) -> Option<Lint> {
         location: None,
         message: "a namespace only has the label `name` if someone sets it".to_owned(),
         fix: Some(
-            "to select namespaces by name, write `kubernetes.io/metadata.name`, which the API server sets".to_owned(),
+            "to select namespaces by name, write `kubernetes.io/metadata.name`, which the API server sets".into(),
         ),
         is_harmless: true,
     })
@@ -132,7 +132,7 @@ pub(super) fn ineffective(
         location: None,
         message: "this selector has no effect: the rules only match cluster-scoped resources"
             .to_owned(),
-        fix: Some("use an objectSelector or a match condition".to_owned()),
+        fix: Some("use an objectSelector or a match condition".into()),
         is_harmless: false,
     })
 }
@@ -169,7 +169,7 @@ pub(super) fn disjoint_namespaces(
             "no namespace is selected by both this and the policy's namespaceSelector, which contradict each other on \
              the label `{label}`"
         ),
-        fix: Some("remove one of the two selectors: a namespace must match both".to_owned()),
+        fix: Some("remove one of the two selectors: a namespace must match both".into()),
         is_harmless: false,
     })
 }

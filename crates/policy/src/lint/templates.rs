@@ -25,7 +25,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                     "users see `{residue}` in the message: the API server does not replace it"
                 ),
                 fix: Some(
-                    "for a message with values of the request, use a messageExpression".to_owned(),
+                    "for a message with values of the request, use a messageExpression".into(),
                 ),
                 is_harmless: false,
             });
@@ -46,7 +46,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                     message: format!(
                         "the string contains `{residue}`: the API server does not replace it"
                     ),
-                    fix: Some("render the template first, or write the value".to_owned()),
+                    fix: Some("render the template first, or write the value".into()),
                     is_harmless: false,
                 });
             }

@@ -83,7 +83,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
                 field_ref: expression.field_ref.clone(),
                 location: Some(SourceMap::new(&expression.text).location(ast.offset(*at))),
                 message,
-                fix: Some(help),
+                fix: Some(help.into()),
                 is_harmless: false,
             }));
         }

@@ -9,6 +9,7 @@ use cel::source::SourceMap;
 use super::Lint;
 use super::path::path;
 use super::positions::{Elements, StringTest, StringTestKind, conditions, string_test};
+use crate::advice::Advice;
 use crate::expressions::{PolicyExpression, Role};
 use crate::nearest::nearest_only;
 use crate::rule::Rule;
@@ -103,7 +104,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
                 field_ref: expression.field_ref.clone(),
                 location: Some(SourceMap::new(&expression.text).location(ast.offset(*at))),
                 message,
-                fix: finding.help,
+                fix: finding.help.map(Advice::from),
                 is_harmless: false,
             });
         }

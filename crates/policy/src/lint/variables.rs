@@ -43,7 +43,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                     "`variables.{name}` always reads {}, which has the same name",
                     field(counts)
                 ),
-                fix: Some("give each variable a unique name".to_owned()),
+                fix: Some("give each variable a unique name".into()),
                 is_harmless: false,
             });
         } else if policy.compiles(n)
@@ -57,7 +57,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
                 message: format!(
                     "no expression reads `variables.{name}`, so it is never evaluated"
                 ),
-                fix: Some("remove the variable, or read it in an expression".to_owned()),
+                fix: Some("remove the variable, or read it in an expression".into()),
                 is_harmless: true,
             });
         }
@@ -92,7 +92,7 @@ fn unused_params(policy: &CompiledPolicy) -> Option<Lint> {
         message:
             "no expression reads `params`, but the policy needs the param objects of its bindings"
                 .to_owned(),
-        fix: Some("remove the paramKind, and the paramRef of each binding".to_owned()),
+        fix: Some("remove the paramKind, and the paramRef of each binding".into()),
         is_harmless: true,
     })
 }

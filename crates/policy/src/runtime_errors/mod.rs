@@ -92,6 +92,7 @@ pub use decision_changes::{DenialReasons, allows_denied_requests};
 pub use examples::{
     Attempts, Boundary, Dependence, Examples, dependence, examples, param_values, requests_near,
 };
+pub use failure_sites::FailureCause;
 pub use mutation_failures::{FailingMutation, failing_mutations};
 pub use null_roots::null_root_comparisons;
 pub use param_scope::{ScopeMismatch, scope_mismatch};

@@ -21,6 +21,7 @@ use super::search::{MAX_REPAIRS, MAX_SYMBOLIC_STEPS};
 use super::symbolic::{ExprRef, SymbolicEvaluator};
 use super::{Context, mutation_locations};
 use crate::admission::mutation::{Kinds, StepCause, StepError};
+use crate::advice::Advice;
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
@@ -65,7 +66,7 @@ pub struct FailingMutation {
     /// One sentence with the operation, the kind and the API server's error.
     pub message: String,
     /// A hint about how to fix the mutation.
-    pub fix: Option<String>,
+    pub fix: Option<Advice>,
     /// The effect on the request. `None` if the API server rejects the mutated object, whatever the failure policy.
     pub consequence: Option<Consequence>,
     /// A request for which the mutation fails.
@@ -383,7 +384,7 @@ impl MutationSearch<'_> {
             fix: Some(
                 "the API server generates names after mutation: test `has(object.metadata.name)` first; the prefix of the \
                  name is `object.metadata.generateName`"
-                    .to_owned(),
+                    .into(),
             ),
             consequence: Some(self.policy.consequence(index)),
             witness: Some(builder.witness(synthetic, NO_NAME)),
@@ -550,7 +551,7 @@ impl MutationSearch<'_> {
             location: SourceMap::new(&expression.text).location(ast.offset(id)),
             gvk: Some(gvk.clone()),
             message: format!("{start}: {operation} of {subject}{without} fails with `{shown}`"),
-            fix: mutation_locations::fix(error, absent.is_some()).map(str::to_owned),
+            fix: mutation_locations::fix(error, absent.is_some()).map(Advice::from),
             consequence: Some(self.policy.consequence(index)),
             witness: Some(builder.witness(synthetic, &error.message)),
             is_hidden,

@@ -71,7 +71,7 @@ pub fn null_root_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> 
                     "`{name}` is always null {why}, so this is always {}",
                     !is_not
                 ),
-                fix: Some(fix.to_owned()),
+                fix: Some(fix.into()),
                 is_harmless: false,
             });
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::advice::{Advice, Replacement};
 use crate::expressions::Role;
 use crate::nearest::nearest;
 use cel::ast::{Ast, Expr, ExprId, Literal, StructField};
@@ -20,7 +21,7 @@ const MAX_NAMES: usize = 8;
 pub(super) struct LiteralMistake {
     pub(super) node: ExprId,
     pub(super) message: String,
-    pub(super) fix: String,
+    pub(super) fix: Advice,
     /// True if the API server can apply the mutation, but rejects the resulting object.
     pub(super) is_of_object: bool,
 }
@@ -73,7 +74,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     let field = |name: &str| fields.iter().find(|field| *field.field == *name);
     let text = |name: &str| Some((field(name)?.value, literal_text(ast, field(name)?.value)?));
     let mut mistakes = Vec::new();
-    let mut add = |node, message: String, fix: String| {
+    let mut add = |node, message: String, fix: Advice| {
         mistakes.push(LiteralMistake {
             node,
             message,
@@ -85,9 +86,13 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     if let Some((node, op)) = op {
         if !OPERATIONS.contains(&op) {
             let fix = match intended_operation(op) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "the operations are `add`, `remove`, `replace`, `copy`, `move` and `test`"
-                    .to_owned(),
+                Some(near) => Advice::did_you_mean(Replacement::Literal(near.to_owned())),
+                None => Advice {
+                    text:
+                        "the operations are `add`, `remove`, `replace`, `copy`, `move` and `test`"
+                            .to_owned(),
+                    replacement: Some(Replacement::Assumed("add".to_owned())),
+                },
             };
             add(
                 node,
@@ -95,7 +100,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
                 fix,
             );
         } else if ["move", "copy"].contains(&op) && field("from").is_none() {
-            let fix = "add `from` with the path of the value".to_owned();
+            let fix = "add `from` with the path of the value".into();
             add(node, format!("the operation `{op}` has no `from`"), fix);
         }
     }
@@ -123,11 +128,9 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             let message = format!(
                 "the path `{path}` goes too deep: the values of this map are strings, which have no fields"
             );
-            add(
-                node,
-                message,
-                format!("in a key, `~1` stands for `/`: write `/{escaped}`"),
-            );
+            let text = format!("in a key, `~1` stands for `/`: write `/{escaped}`");
+            let replacement = Some(Replacement::Literal(format!("/{escaped}")));
+            add(node, message, Advice { text, replacement });
             continue;
         }
         let reached: Vec<Reached<'_>> = types.all.iter().map(|type_| reach(type_, inner)).collect();
@@ -137,7 +140,8 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             {
                 let message = format!("undefined field `{undefined}` in the path `{path}`");
                 let moved = moved_path(inner, types);
-                let moved = moved.map(|moved| format!("did you mean `/{moved}`?"));
+                let moved = moved.map(|moved| Replacement::Literal(format!("/{moved}")));
+                let moved = moved.map(Advice::did_you_mean);
                 add(
                     node,
                     message,
@@ -170,7 +174,7 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
 }
 
 /// Returns a hint about a path without the first `/`. Suggests the path, or the path below `spec`, if all types declare it.
-fn rooted_path_help(path: &str, types: &MatchedTypes) -> String {
+fn rooted_path_help(path: &str, types: &MatchedTypes) -> Advice {
     let slashes = if path.contains('/') {
         path.to_owned()
     } else {
@@ -182,9 +186,12 @@ fn rooted_path_help(path: &str, types: &MatchedTypes) -> String {
     };
     let below_spec = format!("spec/{slashes}");
     match [slashes, below_spec].into_iter().find(is_declared) {
-        Some(rooted) => format!("write `/{rooted}`"),
+        Some(rooted) => Advice {
+            text: format!("write `/{rooted}`"),
+            replacement: Some(Replacement::Literal(format!("/{rooted}"))),
+        },
         None => {
-            "begin the path with `/` and a field of the object, as in `/metadata/labels`".to_owned()
+            "begin the path with `/` and a field of the object, as in `/metadata/labels`".into()
         }
     }
 }
@@ -251,10 +258,13 @@ fn reach<'t>(type_: &'t DeclType, path: &str) -> Reached<'t> {
     Reached::Value(current)
 }
 
-fn names_help(undefined: &str, type_: &DeclType) -> String {
+fn names_help(undefined: &str, type_: &DeclType) -> Advice {
     let names = || type_.declared_fields().iter().map(|field| &*field.name);
     if let Some(near) = nearest(undefined, names()) {
-        return format!("did you mean `{near}`?");
+        return Advice::did_you_mean(Replacement::PathSegment {
+            undefined: undefined.to_owned(),
+            meant: near.to_owned(),
+        });
     }
     let shown: Vec<&str> = names().take(MAX_NAMES).collect();
     let more = if names().count() > MAX_NAMES {
@@ -262,7 +272,7 @@ fn names_help(undefined: &str, type_: &DeclType) -> String {
     } else {
         ""
     };
-    format!("the fields are {}{more}", shown.join(", "))
+    format!("the fields are {}{more}", shown.join(", ")).into()
 }
 
 /// Returns a mistake if the literal is not a value of `type_`, or lacks a required field.
@@ -293,11 +303,11 @@ fn value_mistake(
         | DeclKind::Quantity
         | DeclKind::Unknown => return None,
     };
-    let mistake = |message, fix, is_of_object| {
+    let mistake = |message, fix: String, is_of_object| {
         Some(LiteralMistake {
             node: value,
             message,
-            fix,
+            fix: fix.into(),
             is_of_object,
         })
     };
@@ -385,7 +395,7 @@ fn keyless_item(
         message: format!(
             "the item of `{path}` lacks {lacking}, so the API server rejects the object"
         ),
-        fix: format!("add {lacking}"),
+        fix: format!("add {lacking}").into(),
         is_of_object: true,
     })
 }

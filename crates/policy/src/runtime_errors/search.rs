@@ -85,6 +85,10 @@ pub struct RuntimeErrorFinding {
     pub suggestions: Vec<Suggestion>,
     /// The replacement of a variable that is null in every request, so the expression always fails.
     pub rename: Option<Suggestion>,
+    /// The property of a value that makes the expression fail.
+    pub cause: FailureCause,
+    /// The variable that contains the value.
+    pub root: Root,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
     /// True if few clients send requests like the witness, such as a custom resource without a spec, or `exec` without
@@ -503,6 +507,8 @@ impl<'a> Search<'a> {
             fix: suggestion::with_advice(&suggestions, proposal.first_advice, proposal.advice),
             suggestions,
             rename,
+            cause: site.cause,
+            root: path.root,
             is_rare: lacks_spec(symbolic, sites_by_node, site)
                 || connect_options::has(&builder.resource.gvk) && site.cause == FailureCause::Null,
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),

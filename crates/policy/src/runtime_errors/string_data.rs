@@ -61,7 +61,7 @@ pub fn optional_string_data(policy: &CompiledPolicy, context: &Context<'_>) -> V
                 SourceMap::new(&expression.text).location(ast.offset(attribute.operand)),
             ),
             message: format!("`{FIELD}` of a Secret is never present"),
-            fix: Some(NO_STRING_DATA.to_owned()),
+            fix: Some(NO_STRING_DATA.into()),
             is_harmless: false,
         }));
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::proposal::{Proposal, string_content};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::TokenText;
+use crate::library::mutation::OBJECT;
 use crate::library::quantity::Quantity;
 
 /// Proposes a correction of an invalid duration, such as `1d` or `5 minutes`.
@@ -126,13 +127,10 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     )))
 }
 
-/// Proposes the type name of an object literal that `message` expects. `n` is the brace after the name.
-pub(super) fn type_name(source: &TokenText<'_>, n: usize, message: &str) -> Option<Proposal> {
-    let rest = message.strip_prefix("unexpected type name \"")?;
-    let (found, rest) = rest.split_once("\", expected \"")?;
-    let (expected, _) = rest.split_once('"')?;
+/// Proposes the type name `expected` for an object literal. `n` is the brace after the name.
+pub(super) fn type_name(source: &TokenText<'_>, n: usize, expected: &str) -> Option<Proposal> {
     let name = source.receiver(n)?;
-    (source.source(&name)? == found).then_some(())?;
+    source.source(&name)?.starts_with(OBJECT).then_some(())?;
     Some(Proposal::edit(source.bytes(&name)?, expected.to_owned()))
 }
 

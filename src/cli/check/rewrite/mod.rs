@@ -41,22 +41,66 @@ use crate::cel::types::Type;
 use crate::cel::value::Value;
 use crate::cli::text::names_hint;
 use crate::policy::RequestPolicy;
+use crate::policy::compile::Issue;
 use crate::policy::expressions::Role;
 use crate::policy::rule::Rule;
 
-/// Returns the proposal for a problem at `location`. `kind` and `message` are those of the diagnostic.
+/// The problem of an expression.
+#[derive(Clone, Copy)]
+pub(super) enum Problem<'a> {
+    /// The diagnostic of a rule.
+    Diagnostic(Rule, &'a DiagnosticKind),
+    /// The expression has a result of this type, which is not accepted.
+    ResultType(&'a Type),
+    /// The operands of a comparison have different types. See [`IncomparableTypes::operands`].
+    ///
+    /// [`IncomparableTypes::operands`]: crate::policy::analysis::IncomparableTypes::operands
+    IncomparableTypes([&'static str; 2]),
+    /// A problem of another rule.
+    Other(Rule),
+}
+
+impl<'a> Problem<'a> {
+    /// Returns the problem of `issue`, which is a finding of `rule`.
+    pub(super) fn new(rule: Rule, issue: &Issue<'a>) -> Self {
+        match (issue.kind, issue.result_type) {
+            (Some(kind), _) => Self::Diagnostic(rule, kind),
+            (None, Some(type_)) => Self::ResultType(type_),
+            (None, None) => Self::Other(rule),
+        }
+    }
+
+    pub(super) fn rule(self) -> Rule {
+        match self {
+            Self::Diagnostic(rule, _) | Self::Other(rule) => rule,
+            Self::ResultType(_) => Rule::ResultType,
+            Self::IncomparableTypes(_) => Rule::IncomparableTypes,
+        }
+    }
+}
+
+/// Returns the proposal for a problem at `location`.
 pub(super) fn proposal(
     context: Context<'_>,
-    (rule, location): (Rule, Location),
-    kind: Option<&DiagnosticKind>,
-    message: &str,
+    problem: Problem<'_>,
+    location: Location,
 ) -> Option<Proposal> {
     let source = TokenText::new(context.text);
-    if rule == Rule::ResultType {
-        return result_type(context, &source, message);
+    if let Problem::ResultType(actual) = problem {
+        return result_type(context, &source, actual);
     }
     let byte = SourceMap::new(context.text).byte(location)?;
     let n = source.at(byte)?;
+    let kind = match problem {
+        Problem::Diagnostic(_, kind) => Some(kind),
+        Problem::IncomparableTypes(operands) => {
+            return size_of_collection(context, &source, n)
+                .or_else(|| field_of_object(context, &source, n, operands))
+                .or_else(|| incomparable(&source, n, operands));
+        }
+        Problem::ResultType(_) | Problem::Other(_) => None,
+    };
+    let rule = problem.rule();
     match kind {
         Some(DiagnosticKind::NoMatchingOverload { function, args, .. }) => {
             overload(context, &source, n, (function, args))
@@ -85,12 +129,12 @@ pub(super) fn proposal(
         Some(DiagnosticKind::FieldTypeMismatch { declared, .. }) => {
             field_value(&source, n, declared)
         }
-        _ if rule == Rule::TypeMismatch => type_name(&source, n, message),
+        Some(DiagnosticKind::Other {
+            correction: Some(expected),
+            ..
+        }) => type_name(&source, n, expected),
         _ if rule == Rule::InvalidLiteral => literal(&source, n).or_else(|| format_verbs(&source)),
         _ if rule == Rule::FailingCall => quantity(&source, n),
-        _ if rule == Rule::IncomparableTypes => size_of_collection(context, &source, n)
-            .or_else(|| field_of_object(context, &source, n, message))
-            .or_else(|| incomparable(&source, n, message)),
         _ => None,
     }
 }
@@ -545,10 +589,11 @@ fn field_of_object(
     context: Context<'_>,
     source: &TokenText<'_>,
     n: usize,
-    message: &str,
+    operands: [&str; 2],
 ) -> Option<Proposal> {
-    let is_of_types = message.contains("a map ") && message.contains(" a string");
-    let (left, right) = source.operands(n).filter(|_| is_of_types)?;
+    let is_of_types = matches!(operands, ["map", "string"] | ["string", "map"]);
+    let is_equality = source.kind(n)? != Kind::In;
+    let (left, right) = source.operands(n).filter(|_| is_of_types && is_equality)?;
     let object = if string_content(source, &right).is_some() {
         left
     } else {
@@ -580,15 +625,15 @@ fn optional_and_null(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     Some(Proposal::edit(source.bytes(&whole)?, text))
 }
 
-/// Proposes a correction of a comparison whose operands are never equal. `message` names their types.
-fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Proposal> {
+/// Proposes a correction of a comparison whose operands are never equal because of their `types`.
+fn incomparable(source: &TokenText<'_>, n: usize, types: [&str; 2]) -> Option<Proposal> {
     let (left, right) = source.operands(n)?;
-    if message.contains(" equal to null:") {
+    if types.contains(&"null") {
         return optional_and_null(source, n);
     }
-    let unwrapped = match message {
-        _ if message.starts_with("an optional ") => Some(&left),
-        _ if message.contains(" to an optional:") => Some(&right),
+    let unwrapped = match types {
+        ["optional", _] => Some(&left),
+        [_, "optional"] => Some(&right),
         _ => None,
     };
     if let Some(optional) = unwrapped {
@@ -597,14 +642,14 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
             "write `{optional}.orValue(...)` with the value of an absent field"
         )));
     }
-    let other = if message.contains("a bool ") || message.contains("a bool:") {
+    let is_in = source.kind(n)? == Kind::In;
+    let compared = if is_in { &types[..1] } else { &types[..] };
+    let has = |type_| compared.contains(&type_);
+    let other = if has("bool") {
         Type::Bool
-    } else if ["a number ", "a number:", "an int ", "an int:"]
-        .iter()
-        .any(|type_| message.contains(type_))
-    {
+    } else if has("number") {
         Type::Int
-    } else if message.contains("a list ") && message.contains("a string") {
+    } else if has("string") && (is_in || has("list")) {
         let is_text = |tokens: &Range<usize>| string_content(source, tokens).is_some();
         let (list, item) = if is_text(&right) {
             (&left, &right)
@@ -613,7 +658,7 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
         };
         let (list, item) = (source.source(list)?, source.source(item)?);
         // If the operator is `in`, the type error means that the items are objects.
-        if source.kind(n)? == Kind::In {
+        if is_in {
             return Some(Proposal::hint(format!(
                 "compare a field of the items, as in `{list}.exists(x, x.name == {item})`"
             )));
@@ -626,9 +671,7 @@ fn incomparable(source: &TokenText<'_>, n: usize, message: &str) -> Option<Propo
     let with_quotes = || {
         // A label has the value `'true'`, never `true`.
         let literal = operands.into_iter().find(|tokens| {
-            tokens.len() == 1
-                && message.contains("a string")
-                && is_literal_of(&other, source, tokens)
+            tokens.len() == 1 && has("string") && is_literal_of(&other, source, tokens)
         })?;
         let text = source.source(literal)?;
         Some(Proposal::edit(source.bytes(literal)?, format!("'{text}'")))

@@ -3,56 +3,57 @@
 use std::ops::Range;
 
 use super::literals::json_patch;
-use super::proposal::{Context, MAX_SHOWN, Proposal};
+use super::proposal::{Context, MAX_SHOWN, Proposal, is_decision, is_named};
 use crate::cel::syntax::token::Kind;
+use crate::cel::types::Type;
 use crate::cli::check::tokens::TokenText;
+use crate::library::mutation::JSON_PATCH;
 use crate::policy::expressions::Role;
 
-/// Proposes a conversion of the whole expression to the required type. `message` names the actual type.
+/// Proposes a conversion of the whole expression of type `actual` to the required type.
 pub(super) fn result_type(
     context: Context<'_>,
     source: &TokenText<'_>,
-    message: &str,
+    actual: &Type,
 ) -> Option<Proposal> {
     let whole = 0..source.len();
     let bytes = source.bytes(&whole)?;
     let text = source.source(&whole)?;
-    let actual = message.rsplit_once(" got ")?.1.split(',').next()?.trim();
     if let Some(proposal) = value_in_comment(source) {
         return Some(proposal);
     }
     match context.role {
         Role::MessageExpression | Role::AuditAnnotation => match actual {
             // string() fails for a list.
-            "dyn" if source.is_chain(&whole) && (context.is_collection)(text) => {
+            Type::Dyn if source.is_chain(&whole) && (context.is_collection)(text) => {
                 Some(Proposal::hint(format!(
                     "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"
                 )))
             }
-            "dyn"
-            | "int"
-            | "uint"
-            | "bool"
-            | "double"
-            | "timestamp"
-            | "duration"
-            | "google.protobuf.Timestamp"
-            | "google.protobuf.Duration" => Some(Proposal::edit(bytes, format!("string({text})"))),
-            list if list.starts_with("list(string") || list.starts_with("list(dyn") => {
+            Type::Dyn
+            | Type::Int
+            | Type::Uint
+            | Type::Bool
+            | Type::Double
+            | Type::Timestamp
+            | Type::Duration => Some(Proposal::edit(bytes, format!("string({text})"))),
+            Type::List(elem) if matches!(**elem, Type::String | Type::Dyn) => {
                 let text = source.receiver_text(&whole)?;
                 Some(Proposal::edit(bytes, format!("{text}.join(', ')")))
             }
             _ => None,
         },
-        Role::JsonPatch if actual.starts_with("list(map(") => json_patch(source),
-        Role::JsonPatch if actual == "JSONPatch" => {
+        Role::JsonPatch if matches!(actual, Type::List(elem) if matches!(**elem, Type::Map(_))) => {
+            json_patch(source)
+        }
+        Role::JsonPatch if is_named(actual, JSON_PATCH) => {
             Some(Proposal::edit(bytes, format!("[{text}]")))
         }
-        Role::Validation | Role::MatchCondition if actual.starts_with("list(bool") => {
+        Role::Validation | Role::MatchCondition if *actual == Type::List(Type::Bool.into()) => {
             without_brackets(source)
         }
         Role::Validation | Role::MatchCondition
-            if actual.ends_with(".Decision") && source.is_chain(&whole) =>
+            if is_decision(actual) && source.is_chain(&whole) =>
         {
             Some(appended(bytes, text, ".allowed()"))
         }

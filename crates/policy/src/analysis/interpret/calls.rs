@@ -6,10 +6,10 @@ use cel::ast::{Expr, ExprId, Literal};
 use cel::diagnostic::DiagnosticKind;
 use cel::types::Type;
 
-use super::constants;
 use super::expression::Interpreter;
 use super::presence;
 use super::value::{AbstractType, AbstractValue, Alternative, Const};
+use super::{Incomparable, constants};
 
 /// Maximum length of a concatenation of constants. Longer results are not tracked as constants.
 const MAX_CONST_LEN: usize = 1024;
@@ -245,7 +245,9 @@ impl Interpreter<'_> {
         if operator != "in" && is_optional_and_null(left, right) {
             let is_not = operator == "!=";
             let message = format!("an optional is never equal to null: this is always {is_not}");
-            self.outcome.incomparable.push((id, message));
+            let operands = [left, right].map(|it| category(it).unwrap_or("null"));
+            let incomparable = Incomparable { message, operands };
+            self.outcome.incomparable.push((id, incomparable));
             return;
         }
         let (Some(first), Some(second)) = (category(left), category(right)) else {
@@ -265,7 +267,9 @@ impl Interpreter<'_> {
             }
             _ => format!("{left_text} is never equal to {right_text}: this is always false"),
         };
-        self.outcome.incomparable.push((id, message));
+        let operands = [first, second];
+        let incomparable = Incomparable { message, operands };
+        self.outcome.incomparable.push((id, incomparable));
     }
 
     /// Returns true if `left == right` may fail because `left` is a Go value and `right` has a different type.

@@ -72,8 +72,12 @@ impl Interpreter<'_> {
                     "unexpected type name \"{name}\", expected \"{expected}\", which matches field name path from root \
                      Object type"
                 );
-                let code = Code::TypeMismatch;
-                self.report(id, DiagnosticKind::Other { code, message });
+                let kind = DiagnosticKind::Other {
+                    code: Code::TypeMismatch,
+                    message,
+                    correction: Some(expected.clone()),
+                };
+                self.report(id, kind);
             }
             if is_object(name) {
                 self.required_names.push((id, expected));

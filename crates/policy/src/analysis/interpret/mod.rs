@@ -97,6 +97,15 @@ impl Issue {
     }
 }
 
+/// Why the operands of a comparison are never equal.
+#[derive(Clone, Debug)]
+pub(super) struct Incomparable {
+    /// The reason, as a sentence.
+    pub(super) message: String,
+    /// The types of the operands. See [`super::IncomparableTypes::operands`].
+    pub(super) operands: [&'static str; 2],
+}
+
 /// The result of interpreting an expression.
 #[derive(Debug)]
 pub(super) struct Interpretation {
@@ -110,8 +119,8 @@ pub(super) struct Interpretation {
     pub(super) present: Vec<ExprId>,
     /// Selections from null that are evaluated for every request of the class.
     pub(super) null: Vec<ExprId>,
-    /// Comparisons whose operands are never equal because of their types, with the reason.
-    pub(super) incomparable: Vec<(ExprId, String)>,
+    /// Comparisons whose operands are never equal because of their types.
+    pub(super) incomparable: Vec<(ExprId, Incomparable)>,
     /// Comparisons whose operands may be equal.
     pub(super) comparable: Vec<ExprId>,
     /// Calls of `or` and `orValue` whose receiver is not an optional.

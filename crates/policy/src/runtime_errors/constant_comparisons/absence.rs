@@ -88,7 +88,7 @@ impl ComparisonChecker<'_, '_> {
                         "this allows requests without `{root}.{path}`, which {usually}counts as `{}`, not as `{required}`",
                         !required
                     ),
-                    fix: Some("to deny such requests, write `has(...) &&` instead of `!has(...) ||`".to_owned()),
+                    fix: Some("to deny such requests, write `has(...) &&` instead of `!has(...) ||`".into()),
                     is_harmless: false,
                 })
             });

@@ -20,6 +20,7 @@ use super::search::MAX_SYMBOLIC_STEPS;
 use super::symbolic::{
     ComprehensionKind, ExprRef, Scope, SymbolicEvaluator, SymbolicValue, comprehension_kind,
 };
+use crate::advice::{Advice, Replacement};
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::lint::Lint;
@@ -175,7 +176,7 @@ fn to_lint(
 struct ConstantComparison {
     rule: Rule,
     message: String,
-    fix: Option<String>,
+    fix: Option<Advice>,
     is_harmless: bool,
 }
 
@@ -329,7 +330,7 @@ impl ComparisonChecker<'_, '_> {
             message: format!(
                 "`{field}` is one of {allowed}, so the API server rejects the mutated object"
             ),
-            fix: intended.map(|intended| format!("did you mean `{intended}`?")),
+            fix: intended.map(|it| Advice::did_you_mean(Replacement::Literal(it))),
             is_harmless: false,
         }))
     }
@@ -390,7 +391,7 @@ impl ComparisonChecker<'_, '_> {
                     "an absent `{root}.{path}` {usually}counts as `{}`, not as `{given}`",
                     !given
                 ),
-                fix: Some(format!("write `orValue({})`", !given)),
+                fix: Some(format!("write `orValue({})`", !given).into()),
                 is_harmless: false,
             })
         };
@@ -466,15 +467,16 @@ impl ComparisonChecker<'_, '_> {
                     }
                 ),
                 fix: Some(if is_percentage {
-                    format!("for a percentage, write `{:.0}`", fraction * 100.0)
+                    format!("for a percentage, write `{:.0}`", fraction * 100.0).into()
                 } else if is_below_one {
-                    "compare with an integer".to_owned()
+                    "compare with an integer".into()
                 } else {
                     format!(
                         "compare with `{}` or `{}`",
                         fraction.floor(),
                         fraction.ceil()
                     )
+                    .into()
                 }),
                 is_harmless: !is_equality && !is_below_one,
             })
@@ -513,7 +515,7 @@ impl ComparisonChecker<'_, '_> {
                 message: format!(
                     "an element of `{shown}` is one of {allowed}, so this is always false"
                 ),
-                fix: intended.map(|intended| format!("did you mean `{intended}`?")),
+                fix: intended.map(|it| Advice::did_you_mean(Replacement::ComparedLiteral(it))),
                 is_harmless: false,
             })
         };
@@ -574,9 +576,9 @@ impl ComparisonChecker<'_, '_> {
                 rule: Rule::ConstantCondition,
                 message: format!("`{shown}` is never null, so this is always {is_not}"),
                 fix: Some(if is_key {
-                    "test the key with `in`".to_owned()
+                    "test the key with `in`".into()
                 } else {
-                    "remove the comparison".to_owned()
+                    "remove the comparison".into()
                 }),
                 is_harmless: true,
             });
@@ -597,7 +599,7 @@ impl ComparisonChecker<'_, '_> {
                 return ComparisonOutcome::Constant(ConstantComparison {
                     rule: Rule::ImpossibleValue,
                     message: format!("as a string, `{shown}` is a name or a percentage, {outcome}"),
-                    fix: Some(format!("write `{text}` without quotes for the integer")),
+                    fix: Some(format!("write `{text}` without quotes for the integer").into()),
                     is_harmless: false,
                 });
             }
@@ -608,7 +610,7 @@ impl ComparisonChecker<'_, '_> {
             return ComparisonOutcome::Constant(ConstantComparison {
                 rule: Rule::ImpossibleValue,
                 message: format!("`{shown}` is one of {allowed}, {outcome}"),
-                fix: intended.map(|intended| format!("did you mean `{intended}`?")),
+                fix: intended.map(|it| Advice::did_you_mean(Replacement::ComparedLiteral(it))),
                 is_harmless: false,
             });
         }

@@ -33,7 +33,7 @@ pub(crate) struct FailureSite {
 
 /// The property of an input's value that makes a node fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailureCause {
+pub enum FailureCause {
     /// The value is absent. For a root variable such as `oldObject`, the value is null.
     Absent,
     /// The value is absent, and the call fails for the default that replaces it, as in `int(object.?x.orValue(''))`.
