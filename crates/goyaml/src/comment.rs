@@ -1,6 +1,6 @@
 //! Finds control comments (`# MARK …`), and the part of the document to which each of them applies.
 //!
-//! A mark within a scalar is not a comment.
+//! Text inside a scalar is never a comment.
 
 use std::ops::Range;
 
@@ -66,11 +66,11 @@ pub fn comments(text: &str, mark: &str) -> (Vec<Comment>, bool) {
     (spans.into_iter().map(about).collect(), true)
 }
 
-/// The parts of a document to which a comment may apply, each list in the order of the source.
+/// The parts of a document to which a comment may apply. Each list is in source order.
 struct Parts {
-    /// List items and map entries. Entries with the same start are ordered from largest to smallest.
+    /// Spans of list items and map entries. Spans with the same start are ordered from largest to smallest.
     named: Vec<Range<usize>>,
-    /// Scalars. The boolean is true for block scalars.
+    /// Spans of scalars. The boolean is true for block scalars.
     scalars: Vec<(Range<usize>, bool)>,
     /// Starts of keys, and the spans of their values.
     values: Vec<(usize, Range<usize>)>,
@@ -129,7 +129,7 @@ impl Parts {
             };
         }
         let mut about = line..comment.end;
-        // If an entry starts on the line of the comment and its value follows the comment, the comment applies to both.
+        // If the comment is between a key on the same line and the key's value, it applies to the key and the value.
         let first = self.values.partition_point(|(key, _)| *key < line);
         for (key, value) in self.values.iter().skip(first) {
             if *key > comment.start {
@@ -139,7 +139,7 @@ impl Parts {
                 about.end = about.end.max(value.end);
             }
         }
-        // If scalars of several lines cover this line, the comment applies to these scalars.
+        // If a multi-line scalar covers a part of this line, the comment applies to the whole scalar.
         let first = self.scalars.partition_point(|(part, _)| part.end <= line);
         for (part, _) in self.scalars.iter().skip(first) {
             if part.start > comment.start {
@@ -148,7 +148,7 @@ impl Parts {
             about.start = about.start.min(part.start);
             about.end = about.end.max(part.end);
         }
-        // If the scalar of an item starts on the next line, the comment applies to the whole item.
+        // If the comment follows `-` or the header of an item's block scalar, it applies to the whole item.
         let n = self
             .scalars
             .partition_point(|(part, _)| part.start <= comment.end);

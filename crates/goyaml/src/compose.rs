@@ -28,8 +28,8 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
         without_json: Vec::new(),
     };
     let node = composer.node(root, 0)?;
-    // A value that JSON cannot represent is an error only if it is part of the result. A later entry with the same name
-    // may have replaced the value.
+    // A key or value that JSON cannot represent is an error only if it is part of the result. A later entry with the
+    // same name may have replaced it.
     let spans: Vec<_> = composer.without_json.iter().map(|(span, _)| span).collect();
     let first = if spans.is_empty() {
         None
@@ -42,7 +42,7 @@ pub(super) fn compose(nodes: Nodes, root: NodeId, copies: &mut Copies) -> Result
     }
 }
 
-/// Returns the index of the span that occurs first in `node`, as the span of a value or key.
+/// Returns the index in `spans` of the key or scalar that comes first in `node`.
 fn first_of(node: &Node, spans: &[&Range<usize>]) -> Option<usize> {
     let find = |key: &Range<usize>| spans.iter().position(|span| *span == key);
     match &node.data {
@@ -59,7 +59,7 @@ struct Composer<'a> {
     has_aliases: bool,
     /// Ids of the aliases that are being expanded.
     open_aliases: HashSet<NodeId>,
-    /// Start of the outermost alias that is being expanded.
+    /// Byte index of the outermost alias that is being expanded.
     alias_at: usize,
     /// Number of decoded nodes, including the document.
     n_decoded: usize,
@@ -70,7 +70,7 @@ struct Composer<'a> {
     without_json: Vec<(Range<usize>, String)>,
 }
 
-/// Returns the maximum share of nodes that aliases may contribute to a document of `n_decoded` nodes.
+/// Returns the maximum fraction of the decoded nodes that may come from aliases, for a document of `n_decoded` nodes.
 ///
 /// Source: `go.yaml.in/yaml/v2` `decode.go` (`allowedAliasRatio`).
 fn allowed_alias_ratio(n_decoded: usize) -> f64 {
@@ -110,7 +110,7 @@ impl Composer<'_> {
         Ok(Node { span, data })
     }
 
-    /// Counts the node `id`, and returns its span and content.
+    /// Returns the span and content of the node `id`, and counts the node against the limits.
     fn open(&mut self, id: NodeId, depth: usize) -> Result<(Range<usize>, Part), ScanError> {
         let can_take = !self.has_aliases;
         let Some(node) = self.nodes.get(id) else {
@@ -169,7 +169,7 @@ impl Composer<'_> {
         Ok((span, part))
     }
 
-    /// Counts a node with `n_bytes` of scalar content. `is_copy` is true within an alias.
+    /// Counts a node with `n_bytes` of scalar content against the limits. `is_copy` is true within an alias.
     fn count(&mut self, n_bytes: usize, is_copy: bool) -> Result<(), String> {
         self.n_decoded += 1;
         if is_copy {
@@ -327,8 +327,8 @@ enum Part {
     Alias(NodeId),
 }
 
-/// Sets an entry. The last entry with a name wins. An entry from a merge key is not a duplicate of the entry that
-/// overrides it.
+/// Sets an entry. If a name occurs several times, its last entry wins. An entry from a merge key does not count as a
+/// repeated key.
 pub(super) fn insert(
     entries: &mut BTreeMap<String, Entry>,
     name: String,

@@ -5,7 +5,7 @@
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Break {
-    /// The character of the decoded value: a line feed, or the Unicode line or paragraph separator of the source.
+    /// The character in the decoded value: a line feed, or the Unicode line or paragraph separator of the source.
     pub(super) character: char,
     /// Byte index of the line break.
     pub(super) offset: usize,
@@ -24,7 +24,6 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor at the byte `offset` of the source. `column` is the column of that byte.
     pub(super) fn new(text: &'a str, offset: usize, column: usize) -> Self {
         Self {
             text,
@@ -134,7 +133,7 @@ impl<'a> Cursor<'a> {
         Some(Break { character, offset })
     }
 
-    /// Moves to the start of the next line at the end of the source. The last line may lack a line break.
+    /// At the end of the source, moves to the start of the next line if the last line has no line break.
     pub(super) fn end_line(&mut self) {
         if self.column > 0 {
             self.column = 0;

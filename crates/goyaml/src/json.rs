@@ -1,4 +1,4 @@
-//! Parses JSON with spans, like kubectl for a file that starts with `{`.
+//! Parses JSON like kubectl parses a file that starts with `{`, and records spans.
 //!
 //! Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.Decode`), Go `encoding/json`
 //! (`scanner`), `sigs.k8s.io/json` (`convertNumber`).
@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::compose::insert;
 use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError, scalar};
 
-/// The result of parsing valid JSON, and the byte index after the value. The result is an error if a [`Node`] cannot
-/// represent the value.
+/// The result of parsing valid JSON, and the byte index after the JSON value. The result is an error if a [`Node`]
+/// cannot represent this value.
 pub type Read = (Result<Node, YamlError>, usize);
 
 /// Parses the value at the byte `start` of the source. Leading whitespace is skipped. Returns `None` if only
@@ -56,7 +56,7 @@ pub(super) fn characters(raw: &str) -> Vec<(char, usize)> {
         too_large: None,
     };
     let mut characters = Vec::new();
-    // The string is valid, because it was parsed before.
+    // Parsing cannot fail, because the string was parsed before.
     let _ = reader.string(&mut |character, offset| characters.push((character, offset)));
     characters
 }
@@ -65,7 +65,7 @@ struct Reader<'a> {
     text: &'a str,
     offset: usize,
     n_nodes: usize,
-    /// Start of a number that is valid JSON but exceeds the range.
+    /// Start of a number that is valid JSON but too large for a double.
     too_large: Option<usize>,
 }
 

@@ -31,7 +31,7 @@ pub use places::written;
 pub use text::after_mark;
 pub use write::to_string;
 
-/// Maximum number of nodes of a document. Nodes within aliases count at each alias.
+/// Maximum number of nodes in a document. The nodes in an anchored value count once more for each alias to it.
 const MAX_NODES: usize = 1_000_000;
 
 /// Maximum number of nodes that aliases copy. Without this limit, a short document could expand to billions of nodes.
@@ -65,9 +65,9 @@ impl ScanError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct YamlError {
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// The column in code points, from 1.
+    /// Column number in code points, starting at 1.
     pub column: usize,
     /// Description of the problem.
     pub message: String,
@@ -161,9 +161,9 @@ pub struct Entry {
     pub key: Range<usize>,
     /// The value.
     pub node: Node,
-    /// Spans of earlier keys with the same name. Their values are ignored.
+    /// Spans of earlier keys with the same name, except those in `merged`. Their values are ignored.
     pub repeats: Vec<Range<usize>>,
-    /// Spans of earlier keys with the same name, in order, if the earlier key or the key that replaced it comes from a
+    /// Spans of earlier keys with the same name, in order, that come from a merge key or were replaced by a key from a
     /// merge key.
     pub merged: Vec<Range<usize>>,
     /// True if the entry comes from a merge key. Other entries may override such an entry.
@@ -315,8 +315,8 @@ impl Node {
         matches!(&self.data, Data::Scalar(Value::Null, _))
     }
 
-    /// Returns the node at a field reference such as `spec.validations[0].expression`. If the node is missing, returns
-    /// its nearest existing ancestor.
+    /// Returns the node at a field reference such as `spec.validations[0].expression`, or its nearest existing
+    /// ancestor.
     #[must_use]
     pub fn nearest(&self, field_ref: &str) -> &Self {
         let mut node = self;
@@ -346,7 +346,7 @@ pub fn to_json(text: &str) -> Result<Value, YamlError> {
     Ok(read(text, &mut Copies::default())?.map_or(Value::Null, |node| node.to_json()))
 }
 
-/// The number of nodes and bytes that aliases may still copy. Several documents can share the limit.
+/// The remaining number of nodes and bytes that aliases may copy. Several documents can share one limit.
 #[derive(Debug)]
 pub struct Copies {
     nodes: usize,
@@ -363,7 +363,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Counts a node within an alias. `n_bytes` is the size of the node's scalar.
+    /// Subtracts one node that an alias copies from the limit. `n_bytes` is the size of the node's scalar.
     fn count(&mut self, n_bytes: usize) -> Result<(), String> {
         match (self.nodes.checked_sub(1), self.bytes.checked_sub(n_bytes)) {
             (Some(n_left), Some(bytes_left)) => {
@@ -415,7 +415,7 @@ fn read_ended(text: &str, copies: &mut Copies) -> Result<Option<Node>, ScanError
                     ),
                 )
             };
-            // go-yaml does not report the forbidden character if its parser does not reach the chunk with the
+            // go-yaml reports the forbidden character only if its parser reaches the chunk that contains this
             // character.
             let before = text.get(..offset).unwrap_or_default();
             let (document, end) = parse::document(before, start).map_err(|_| error())?;
@@ -441,7 +441,7 @@ const LOOKAHEAD: usize = 3;
 /// Source: `go.yaml.in/yaml/v2` `readerc.go` (`yaml_parser_update_buffer`).
 fn chunk_start(text: &str, start: usize, offset: usize) -> usize {
     const CHUNK: usize = 512;
-    // The byte order mark is part of the first chunk.
+    // The first chunk includes the byte order mark, so it starts at 0 and ends at `CHUNK`.
     let (mut begin, mut end) = (start, CHUNK);
     loop {
         while end < text.len() && !text.is_char_boundary(end) {

@@ -29,7 +29,8 @@ pub(super) enum Content {
         style: Style,
         /// The full URI of the tag.
         tag: Option<String>,
-        /// True if the content determines the type, because the scalar has no tag and no quotation marks.
+        /// True for a plain scalar without a tag, and for a scalar with the tag `!`. The content determines the type of
+        /// such a scalar.
         is_implicit: bool,
     },
     List(Vec<NodeId>),
@@ -63,7 +64,8 @@ pub(super) fn document(
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
-/// The nodes and the root of a document, or `None` if there is no document, and the spans of the comments.
+/// The nodes and root of a document, and the spans of the comments. The first element is `None` if there is no
+/// document.
 type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
 /// Parses the first document from the byte `start`. Also returns the comments that begin with `mark`, including those
@@ -90,7 +92,7 @@ struct Parser<'a> {
     last_end: usize,
 }
 
-/// Position of a node. It determines the node's allowed kinds.
+/// Position of a node. It determines which kinds of nodes are allowed.
 #[derive(Clone, Copy, PartialEq)]
 enum Position {
     /// In a flow collection.
@@ -406,7 +408,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a list whose indentation is that of the enclosing map's keys.
+    /// Parses a list that is indented like the keys of the enclosing map.
     fn level_list(&mut self, depth: usize) -> Result<Content, ScanError> {
         let mut items = Vec::new();
         while *self.next()? == Token::BlockEntry {
@@ -507,7 +509,7 @@ impl<'a> Parser<'a> {
         let start = self.take()?.start;
         let id = self.add_collection(start, Content::Map(Vec::new()), depth)?;
         let key = match self.next()? {
-            // Like go-yaml, skips these tokens.
+            // If the key is omitted, skips one of these tokens, like go-yaml.
             Token::Value | Token::FlowEntry | Token::FlowListEnd => {
                 let end = self.take()?.end;
                 self.empty(end)?

@@ -6,13 +6,13 @@ use super::cursor::Cursor;
 use super::text::{BlockHeader, Written, block_lines, plain, quoted};
 use super::{Style, json};
 
-/// Returns the byte index in `source` of each character of `value`. `value` is the value of the scalar with the span
-/// `span`. If the scalar has a different value, returns an empty list.
+/// Returns the byte index in `source` of each character of `value`. Returns an empty list if the scalar at `span` does
+/// not have this value.
 #[must_use]
 pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> Vec<usize> {
     let text = source.get(..span.end).unwrap_or(source);
     let mut into = Written::with_places();
-    // `text` ends with the scalar, so the scan cannot continue into the next token.
+    // `text` ends where the scalar ends, so the scan cannot continue into the next token.
     let mut cursor = Cursor::new(text, span.start, 1);
     let block = |indent: u32, is_literal: bool, into: &mut Written| {
         let is_break = |c: &char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');
@@ -42,7 +42,7 @@ pub fn written(source: &str, span: Range<usize>, style: Style, value: &str) -> V
         }
     };
     let mut places = into.places.unwrap_or_default();
-    // The span excludes trailing line breaks. Their position is the end of the span.
+    // The span excludes trailing line breaks. They get the position of the end of the span.
     let rest = value.strip_prefix(into.text.as_str());
     match (read, rest) {
         (Ok(()), Some(rest)) => {

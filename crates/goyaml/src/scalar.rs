@@ -189,7 +189,7 @@ fn is_timestamp(text: &str) -> bool {
 /// Formats a float like Go's JSON encoder. Integral values have no fraction: `1e3` becomes `1000`, which can be decoded
 /// as an integer. Returns `None` if JSON cannot represent the number.
 pub(super) fn json_float(number: f64) -> Option<Value> {
-    // The smallest number that Go writes with an exponent.
+    // The smallest integer that Go writes with an exponent.
     // Source: Go `encoding/json` (`floatEncoder`).
     const WITH_EXPONENT: f64 = 1e21;
     if number.fract() == 0.0 && number.abs() < WITH_EXPONENT {
@@ -219,15 +219,15 @@ pub(super) fn go_float_key(number: f64) -> String {
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if number != 0.0 && !(-4..6).contains(&exponent) {
-        // In keys, Go writes exponents below -4 and from 6 on. In JSON numbers, Go writes exponents below -6 and from
-        // 21 on.
+        // In keys, Go writes an exponent if it is below -4 or above 5. In JSON numbers, Go writes it if it is below -6
+        // or above 20.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{digits}e{sign}{:02}", exponent.abs());
     }
     format!("{number}")
 }
 
-/// Parses `0b` followed by a sign, which only go-yaml accepts.
+/// Parses a binary integer whose sign follows the prefix, such as `0b-101`. Only go-yaml accepts this form.
 fn signed_binary(text: &str) -> Option<Scalar> {
     let digits = text.strip_prefix("0b")?;
     let bits = digits.strip_prefix(['+', '-'])?;
@@ -236,7 +236,7 @@ fn signed_binary(text: &str) -> Option<Scalar> {
     number.filter(|_| is_binary).map(Scalar::Int)
 }
 
-/// Returns true if an underscore of `text` is not between two digits.
+/// Returns true if an underscore in `text` is not between two digits.
 ///
 /// Source: Go `strconv` (`underscoreOK`).
 fn has_misplaced_underscore(text: &str) -> bool {
@@ -294,7 +294,7 @@ fn float(text: &str) -> Option<f64> {
         && !(whole.is_empty() && fraction.is_empty())
         && all_digits(exponent_digits)
         && !exponent_digits.is_empty();
-    // Like go-yaml, treats a number out of range as a string.
+    // Like go-yaml, treats a number that exceeds the range of a double as a string.
     well_formed
         .then(|| text.parse::<f64>().ok())?
         .filter(|number| number.is_finite())

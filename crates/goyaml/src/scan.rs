@@ -37,8 +37,7 @@ struct Mark {
     index: usize,
 }
 
-/// The first tokens of possible keys. Each pair consists of the token's number and the key's index. The pairs are in
-/// ascending order.
+/// The first tokens of possible keys: pairs of a token number and an index into [`Scanner::keys`], in ascending order.
 #[derive(Debug, Default)]
 struct KeysOfTokens(VecDeque<(usize, usize)>);
 
@@ -54,7 +53,7 @@ impl KeysOfTokens {
         None
     }
 
-    /// Records that the last token starts the key `key`. `token` is the number of the token.
+    /// Records that the key with index `key` starts at the last token, whose number is `token`.
     fn insert(&mut self, token: usize, key: usize) {
         self.remove(token);
         self.0.push_back((token, key));
@@ -118,7 +117,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Enables collecting the comments that begin with `mark`.
     pub(super) fn keep_comments(&mut self, mark: &'a str) {
         self.comment_mark = Some(mark);
     }
@@ -299,7 +297,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns true if `keys[key]` may still become a key. A key must not exceed its line or the maximum length.
+    /// Returns true if `keys[key]` may still become a key. A key must end on the line on which it starts, and must not
+    /// exceed the maximum length.
     fn is_still_possible(&mut self, key: usize) -> Result<bool, ScanError> {
         let now = self.mark();
         let Some(key) = self.keys.get_mut(key) else {
@@ -316,7 +315,6 @@ impl<'a> Scanner<'a> {
         Ok(key.is_possible)
     }
 
-    /// Records that a key may start here.
     fn begin_key(&mut self) -> Result<(), ScanError> {
         if !self.allows_key {
             return Ok(());
@@ -350,8 +348,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Opens a block collection at `mark` if its indentation is greater than that of the enclosing collection. Inserts
-    /// the start token before the token with the number `before`, or at the end of the queue if `before` is `None`.
+    /// Opens a block collection at `mark` if `mark` is indented more than the enclosing collection. Inserts the start
+    /// token before the token with the number `before`, or at the end of the queue if `before` is `None`.
     fn open_block(&mut self, mark: Mark, before: Option<usize>, token: Token<'a>) {
         if self.in_flow() || self.indent.is_some_and(|indent| indent >= mark.column) {
             return;
@@ -362,8 +360,7 @@ impl<'a> Scanner<'a> {
         self.insert(before, token, mark.offset);
     }
 
-    /// Closes the block collections with an indentation greater than `column`. If `column` is `None`, closes all of
-    /// them.
+    /// Closes the block collections that are indented more than `column`. If `column` is `None`, closes all of them.
     fn close_blocks(&mut self, column: Option<usize>) {
         if self.in_flow() {
             return;

@@ -16,7 +16,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Creates an empty string. The positions of its characters will be recorded.
+    /// Creates an empty string that records the positions of its characters.
     pub(super) fn with_places() -> Self {
         Self {
             text: String::new(),
@@ -58,7 +58,6 @@ struct Gap {
 }
 
 impl Gap {
-    /// Consumes the blank at `cursor`.
     fn blank(&mut self, cursor: &mut Cursor<'_>) {
         let offset = cursor.offset;
         cursor.advance();
@@ -68,7 +67,6 @@ impl Gap {
         }
     }
 
-    /// Consumes the line break at `cursor`.
     fn line_break(&mut self, cursor: &mut Cursor<'_>) {
         let line_break = cursor.advance_line();
         if self.has_breaks {
@@ -80,8 +78,8 @@ impl Gap {
         }
     }
 
-    /// Appends the folded gap. A single line break becomes a space. Otherwise the first line break is dropped, and the
-    /// others are kept.
+    /// Appends the folded gap. A single line break becomes a space. If there are several line breaks, the first one is
+    /// dropped.
     fn fold(&mut self, text: &str, into: &mut Written) {
         if self.has_breaks {
             match self.first.take() {
@@ -308,7 +306,7 @@ fn hexadecimal(cursor: &mut Cursor<'_>, n_digits: usize) -> Result<char, ScanErr
 pub(super) struct BlockHeader {
     /// Column of the scalar's lines, if specified.
     pub(super) indent: Option<usize>,
-    /// True for `+`, which keeps trailing line breaks.
+    /// True for `+`, which keeps all trailing line breaks.
     pub(super) keeps: bool,
     /// True for `-`, which strips trailing line breaks.
     pub(super) strips: bool,

@@ -1,7 +1,7 @@
 //! Writes values as YAML, in the style of `kubectl get -o yaml`.
 //!
-//! A string is quoted if YAML 1.1 or 1.2 would otherwise read it as a value of another type, so all parsers return the
-//! same values.
+//! A string is quoted if a YAML 1.1 or 1.2 parser would not read the plain scalar as a string. All parsers therefore
+//! return the same values.
 //!
 //! Source: libyaml `emitter.c` (`yaml_emitter_analyze_scalar`, `yaml_emitter_select_scalar_style`,
 //! `yaml_emitter_write_literal_scalar`, `yaml_emitter_write_double_quoted_scalar`).
@@ -97,7 +97,7 @@ impl Style {
         self.put(out, &" ".repeat(indent))
     }
 
-    /// Writes a scalar whose quotes and escapes are already in `text`.
+    /// Writes `text`, a scalar that already contains its quotes and escape sequences.
     fn scalar<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
         if self.position == Position::AfterKey {
             self.put(out, " ")?;
@@ -295,12 +295,11 @@ impl Formatter for Style {
     }
 }
 
-/// Returns true for the line breaks of YAML.
 fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns true for characters other than line breaks that need no escape sequence.
+/// Returns true if the character is not a line break and needs no escape sequence.
 fn is_printable(character: char) -> bool {
     matches!(character,
         ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}'
@@ -308,7 +307,7 @@ fn is_printable(character: char) -> bool {
     )
 }
 
-/// Returns the string as a block of lines, or `None` if it has only one line or cannot be written without quotes.
+/// Returns the string as a literal block (`|`). Returns `None` if it has only one line or needs quotes.
 fn literal(text: &str, indent: usize, is_escaped: fn(char) -> bool) -> Option<String> {
     let is_readable = |c: char| c == '\n' || is_printable(c) && !is_escaped(c);
     if !text.contains('\n')

@@ -257,7 +257,7 @@ fn depth_is_limited_to_255() {
     let blocks = |n: usize| "- ".repeat(n);
     assert!(to_json(&blocks(255)).is_ok());
     assert!(to_json(&blocks(256)).is_err());
-    // Items within an alias have the depth of the alias plus their own.
+    // The depth of an item in an aliased list is the depth of the alias plus the item's depth in that list.
     let alias = |n: usize| {
         format!(
             "a: &a {}\nb: {}*a{}",
@@ -289,7 +289,6 @@ fn copies_of_aliases_are_limited_across_documents() {
     assert_eq!(error.message, expected);
 }
 
-/// Like [`check`], for JSON.
 #[track_caller]
 fn check_json(text: &str, expected: &str) {
     let error = json::read(text, 0).unwrap_err();

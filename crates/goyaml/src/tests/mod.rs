@@ -64,7 +64,7 @@ fn expansion_of_aliases_is_bounded() {
     let text = lines.join("\n");
     assert!(to_json(&text).unwrap_err().to_string().contains("line"));
 
-    // The limits do not count an anchored node to which no alias refers.
+    // Anchored nodes to which no alias refers do not count as copies.
     let nested: Vec<_> = (0..200).map(|n| format!("&a{n} [")).collect();
     let nested = nested.concat();
     let text = format!("{nested}{}{}", "x, ".repeat(100_000), "]".repeat(200));

@@ -1,4 +1,4 @@
-//! Tests for nodes, and for the positions of characters in scalars.
+//! Tests of node spans, and of the positions of characters in scalars.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Tests of the written YAML.
+//! Tests of writing values as YAML.
 
 use serde_json::{Value, json};
 
