@@ -1,7 +1,7 @@
-//! Validates the defaults in a structural schema against the schemas of their values.
+//! Validates each default in a structural schema against the schema that declares it.
 //!
-//! The API server rejects a CRD if these errors occur. Defaults of a resource's `apiVersion`, `kind` and `metadata` are
-//! not validated.
+//! The API server rejects a CRD with an invalid default. It does not validate defaults of a resource's `apiVersion`,
+//! `kind` and `metadata`.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`ValidateDefaults`).
 
@@ -125,8 +125,8 @@ fn faults(
         return errors;
     };
     if rules.has_rules() {
-        // Upstream first validates the default as an update that changes nothing. If there are no errors, upstream then
-        // validates the default as a new object.
+        // Upstream validates the default twice: as an update that changes nothing and, if there are no errors, as a new
+        // object.
         let mut rule_errors = rules.validate_unchanged(default).errors;
         if rule_errors.is_empty() {
             rule_errors = rules.validate(default, None).errors;
@@ -208,7 +208,7 @@ mod tests {
                 "type": "string", "maxLength": 1, "default": "ab"}}}}),
             &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
         );
-        // All errors of the rules are reported, not only the first error.
+        // Both rules fail, and both errors are reported.
         check(
             &json!({"type": "number", "default": 1e300, "x-kubernetes-validations": [
                 {"rule": "int(self) > 2"}, {"rule": "self < 5.0", "message": "no"}]}),
@@ -217,7 +217,7 @@ mod tests {
                 "~.default: Invalid value: 1e+300: no",
             ],
         );
-        // The invalid rule `self +` is not reported. A rejected default prevents the compilation of rules.
+        // The invalid rule `self +` is not reported, because a rejected default prevents the compilation of rules.
         check(
             &json!({"type": "string", "maxLength": 1, "default": "ab",
                 "x-kubernetes-validations": [{"rule": "self +"}]}),

@@ -17,7 +17,6 @@ pub(super) fn is_embedded(schema: &Json) -> bool {
     schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true))
 }
 
-/// Validates all embedded resources in `data`. Adds their errors to `errors`.
 pub(super) fn validate(
     schema: &Json,
     data: &Json,

@@ -24,7 +24,7 @@ impl std::fmt::Debug for Format {
     }
 }
 
-/// Returns true if the string has the format.
+/// A function that returns true if a string has the format.
 type Check = fn(&str) -> bool;
 
 const FORMATS: &[(&str, Check)] = &[
@@ -118,7 +118,7 @@ fn is_address(text: &str) -> bool {
     net::parse_address(text.as_bytes()).is_ok_and(|address| !address.has_zone)
 }
 
-/// Returns true if the string is an IP address. Accepts leading zeros in numbers. Go's current parser rejects them.
+/// Returns true if the string is an IP address. Accepts leading zeros in numbers, which Go's current parser rejects.
 ///
 /// Source: `k8s.io/utils` `internal/third_party/forked/golang/net/ip.go`, `ParseIP`, `parseIPv4`, `parseIPv6`.
 fn is_sloppy_address(text: &str) -> bool {
@@ -135,7 +135,7 @@ fn is_sloppy_address(text: &str) -> bool {
     }
 }
 
-/// Removes leading zeros from IPv6 groups with more than four digits. Go's current parser rejects such groups.
+/// Removes leading zeros from IPv6 groups with more than four digits, because Go's current parser rejects such groups.
 fn without_zeros(text: &str) -> String {
     let shortened = |group: &str| {
         let digits = group.trim_start_matches('0');
@@ -279,7 +279,7 @@ fn is_rgb_color(text: &str) -> bool {
 }
 
 fn is_short_name(text: &str) -> bool {
-    // A DNS subdomain without dots is a DNS label if it has at most 63 bytes.
+    // A DNS subdomain that has no dots and at most 63 bytes is a DNS label.
     text.len() <= 63 && !text.contains('.') && is_long_name(text)
 }
 

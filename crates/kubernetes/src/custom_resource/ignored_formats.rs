@@ -11,9 +11,9 @@ const MAX_IGNORED: usize = 50;
 /// A format in a schema of a CRD that the API server ignores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredFormat {
-    /// The location of the format.
+    /// The path to the format in the CRD document.
     pub place: Vec<PathStep>,
-    /// The path of the format, in the API server's notation.
+    /// The same path, in the notation of the API server's messages.
     pub field: String,
     /// The name of the format.
     pub name: String,
@@ -21,8 +21,8 @@ pub struct IgnoredFormat {
     pub supported: Vec<&'static str>,
 }
 
-/// Returns the formats in the schemas of a CRD that the API server ignores. It warns of such a format when the CRD is
-/// created.
+/// Returns the formats in the schemas of a CRD that the API server ignores. The API server warns about such a format
+/// when the CRD is created.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go`, `GetUnrecognizedFormats`.
 #[must_use]

@@ -6,14 +6,15 @@
 
 use crate::library::net;
 
-/// Returns true if the string is one address, with or without a display name, or a group of one address.
+/// Returns true if the string is exactly one address, optionally with a display name, or a group of exactly one
+/// address.
 pub(super) fn is_address(text: &str) -> bool {
     let mut rest = MailParser(text);
     let n = rest.address(true);
     n == Some(1) && rest.skip_comments().is_some() && rest.0.is_empty()
 }
 
-/// A parser with the remaining input. All methods return `None` on a syntax error.
+/// A parser. The string is the remaining input. All methods return `None` on a syntax error.
 struct MailParser<'t>(&'t str);
 
 impl<'t> MailParser<'t> {

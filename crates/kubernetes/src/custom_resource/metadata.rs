@@ -91,7 +91,7 @@ pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// Validates metadata like API servers with `behavior`, and collects the errors.
+/// A validator of metadata that behaves like API servers with `behavior` and adds errors to `list`.
 pub(super) struct Errors<'e> {
     behavior: Behavior,
     list: &'e mut Vec<FieldError>,

@@ -61,7 +61,7 @@ use scale::Scale;
 use schema::{Schema, any_below};
 use value::{Place, Walk};
 
-/// The detail of the error for rules that are not evaluated because of other errors.
+/// The message that rules were not evaluated because the object has other errors.
 pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
                                      correct the existing errors to complete validation";
 
@@ -77,7 +77,7 @@ pub enum Error {
     /// The API server cannot decode the object. Contains the API server's message.
     #[error("{0}")]
     Undecodable(String),
-    /// The rules exceed their budget. The errors of the object are unknown.
+    /// The evaluation of the rules exceeds a limit of this crate, so the errors of the object are unknown.
     #[error("{0}")]
     Exceeded(Exceeded),
 }
@@ -224,7 +224,7 @@ impl Validator {
     }
 
     /// Validates `object` in a request to `namespace`. For an update, `before` is the old object. If `namespace` is
-    /// empty, the namespace of the object is used, or `default`.
+    /// empty, the object's own namespace is used, or `default` if it has none.
     ///
     /// # Errors
     /// Returns an error if an object cannot be decoded, or if the rules exceed their budget.
@@ -371,9 +371,9 @@ impl Validator {
                 metadata.insert(name.to_owned(), value.clone());
             }
         }
-        // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates the field. The
-        // update is not reproduced here, because rules that compare the objects find a difference anyway. Invalid
-        // `managedFields` are not copied, because an API server does not store them.
+        // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates the field.
+        // This update is not reproduced, because rules that compare the whole objects find another difference anyway.
+        // Invalid `managedFields` are not copied, because an API server does not store them.
         if let Some(value) = old.valid_managed_fields(self.behavior) {
             metadata
                 .entry("managedFields")
@@ -402,7 +402,7 @@ impl Validator {
         }
     }
 
-    /// Validates a decoded object. Adds errors to `errors` and returns the cost of the rules.
+    /// Validates a decoded object and adds its errors to `errors`. Returns the cost of the rules.
     ///
     /// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `Validate`, `ValidateUpdate`.
     fn errors(

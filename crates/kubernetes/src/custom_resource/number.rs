@@ -91,12 +91,13 @@ fn is_json_integer(value: f64) -> bool {
     difference / (value.abs() + whole.abs()).min(f64::MAX) < 1e-9
 }
 
-/// Returns true if upstream treats the number as an integer. Ignores tiny fractions from rounding errors.
+/// Returns true if upstream treats the number as an integer. A tiny fraction, such as one from a rounding error, is
+/// ignored.
 pub(super) fn is_whole(data: &Json) -> bool {
     data.as_f64().is_some_and(is_json_integer)
 }
 
-/// Converts `data` to the type of the enum value `value` like Go. Returns true if both values are then equal.
+/// Returns true if `data` equals the enum value `value` after Go has converted `data` to the type of `value`.
 ///
 /// Source: kube-openapi `pkg/validation/validate/validator.go`, `basicCommonValidator.Validate`.
 pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
@@ -108,7 +109,7 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
             #[expect(clippy::float_cmp, reason = "as in upstream")]
             (data, Go::Double(value)) => data.double() == value,
         },
-        // Go converts an integer to the string that consists of the code point with this number.
+        // Go converts an integer to a string with one character, whose code point is the integer.
         (Json::Number(data), Json::String(value)) => data.as_i64().is_some_and(|data| {
             let c = u32::try_from(data).ok().and_then(char::from_u32);
             let mut chars = value.chars();
@@ -121,7 +122,8 @@ pub(super) fn is_converted(data: &Json, value: &Json) -> bool {
     }
 }
 
-/// The type and format of a schema, which limit its numbers. Both are empty if the schema has several types or no type.
+/// The type and format of a schema, which limit the range of numbers. Both are empty if the schema has several types or
+/// no type.
 struct Range<'s> {
     type_: &'s str,
     format: &'s str,
@@ -183,7 +185,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let range = Range::new(schema);
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
-    // If the type cannot represent the factor or bound, upstream compares the number as a double.
+    // If the schema's type cannot represent the factor or bound, upstream compares the number with it as a double.
     let fault = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);
@@ -209,8 +211,8 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     faults
 }
 
-/// Returns an error message if `value` exceeds the minimum or maximum `bound`. If `is_fit` is true, integers are
-/// compared as integers.
+/// Returns an error message if `value` exceeds the minimum or maximum `bound`. If `is_fit` is true, an integer is
+/// compared as an integer, otherwise as a double.
 fn beyond(value: Go, bound: Bound, is_fit: bool, is_maximum: bool) -> Option<String> {
     let Bound { at, is_exclusive } = bound;
     let (ordering, text) = match value {

@@ -19,15 +19,15 @@ pub(super) struct Schema {
     /// The allowed types. If empty, all types are allowed.
     pub(super) types: Vec<Box<str>>,
     pub(super) nullable: bool,
-    /// The format name. `None` if the schema has no format, or if the API server ignores the format.
+    /// The name of the format. `None` if the schema has no format, or if the API server ignores the format.
     pub(super) format: Option<Box<str>>,
-    /// The format of strings. `None` if there is no such format.
+    /// The check of strings against `format`. `None` if `format` is not a format of strings.
     pub(super) text_format: Option<Format>,
     pub(super) maximum: Option<Bound>,
     pub(super) minimum: Option<Bound>,
     pub(super) multiple_of: Option<f64>,
     pub(super) max_length: Option<i64>,
-    /// The texts of errors about `max_length`.
+    /// The wording of errors about `max_length`.
     pub(super) length_errors: LengthErrors,
     pub(super) min_length: Option<i64>,
     pub(super) pattern: Option<Pattern>,
@@ -56,7 +56,7 @@ pub(super) struct Bound {
     pub(super) is_exclusive: bool,
 }
 
-/// A regular expression: its source, and the compiled program or Go's error.
+/// A regular expression: its source, and the compiled program or Go's error message.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) source: Box<str>,

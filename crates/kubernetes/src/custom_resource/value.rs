@@ -52,8 +52,8 @@ impl Place<'_> {
     }
 }
 
-/// The maximum work for one object. One unit is about one byte of a string. Each validated value costs an additional
-/// [`VISIT`] units.
+/// The maximum work for validating one object. The unit is roughly the processing of one byte of a string. Each
+/// validated value costs [`VISIT`] more units.
 const MAX_WORK: u64 = 200_000_000;
 
 /// The work for validating one value against one schema, in the same unit as [`MAX_WORK`].
@@ -74,7 +74,7 @@ impl Walk {
         }
     }
 
-    /// Subtracts `work` from the remaining work. Returns false if it exceeds the limit.
+    /// Subtracts `work` from the remaining work. Returns false if `work` exceeds the remaining work.
     fn take(&mut self, work: usize) -> bool {
         match self
             .left
@@ -100,8 +100,8 @@ impl Walk {
         }
     }
 
-    /// Validates `data` against `schema`. Returns no errors if the update did not change `data`. `before` contains the
-    /// old value.
+    /// Validates `data` against `schema`. If the update did not change the value, returns no errors. `before` contains
+    /// the old value.
     pub(super) fn ratcheted(
         &mut self,
         schema: &Schema,
@@ -118,8 +118,7 @@ impl Walk {
         outcome
     }
 
-    /// Validates `data` against `schema`. `before` contains the old value, if the value can be correlated with the old
-    /// object.
+    /// Validates `data` against `schema`. `before` contains the old value if the old object has a corresponding value.
     pub(super) fn value(
         &mut self,
         schema: &Schema,

@@ -31,7 +31,7 @@ fn check_in(definition: &Json, fields: &Json, expected: &[&str]) {
     assert_eq!(errors, expected, "{fields}");
 }
 
-/// Asserts the errors of an object whose field `a` has this schema and value.
+/// Asserts the errors of an object with the field `a`, which has the schema `schema` and the value `value`.
 #[track_caller]
 fn check(schema: &Json, value: &Json, expected: &[&str]) {
     check_in(

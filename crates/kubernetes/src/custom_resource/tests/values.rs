@@ -190,7 +190,7 @@ fn length_and_pattern_of_strings_are_validated() {
     let error = |text: &str| format!("a: Invalid value: {text}");
     let max = |n: u32| json!({"type": "string", "maxLength": n});
     check(&max(2), &json!("ab"), &[]);
-    // The limit is a number of characters, not of bytes.
+    // `maxLength` limits the number of characters, not bytes.
     check(&max(2), &json!("\u{e9}\u{e9}"), &[]);
     check(
         &max(2),
