@@ -267,8 +267,8 @@ impl<'e> Errors<'e> {
         }
     }
 
-    /// Reports an empty field. Since 1.37, the error states that the field is required. Older versions report an
-    /// invalid value with `detail`.
+    /// Reports an empty field. Since 1.37, the error type is `Required`. In older versions, it is `Invalid`, with the
+    /// message `detail`.
     fn empty(&mut self, path: &Path<'_>, value: &str, detail: &str) {
         if self.behavior.reports_missing_metadata_fields {
             let detail = "must not be empty".to_owned();

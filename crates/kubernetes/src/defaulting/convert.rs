@@ -47,8 +47,8 @@ pub fn convert(object: &Value, from: &Gvk, to: &Gvk) -> Result<Value, Error> {
         return Err(unknown());
     };
     if super::has(to) {
-        // The convertible kinds contain no nested metadata, so their encoding does not depend on the Kubernetes
-        // version.
+        // The convertible kinds contain no nested metadata. Their encoding is therefore the same in all Kubernetes
+        // versions.
         super::round_trip(to, &converted, &KubernetesVersion::NEWEST.behavior())
     } else {
         Err(unknown())

@@ -14,14 +14,15 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 /// The fields of every resource. Pruning does not remove them.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Prunes unknown fields and disallowed nulls and sets defaults, like the API server when it decodes a request.
+/// Prunes unknown fields and disallowed nulls, and sets defaults. The API server does the same when it decodes a
+/// request.
 pub fn complete(object: &mut Value, schema: &Value) {
     prune_nulls(object, Some(schema), 0);
     default(object, Some(schema), 0);
     prune(object, Some(schema), true, 0);
 }
 
-/// Prunes unknown fields and disallowed nulls, like the API server before it sets defaults.
+/// Prunes unknown fields and disallowed nulls. The API server does the same before it sets defaults.
 pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     prune(object, Some(schema), true, 0);
     if has_null(object) {
@@ -29,7 +30,7 @@ pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     }
 }
 
-/// Sets defaults, like the API server after mutating admission.
+/// Sets defaults. The API server does the same after mutating admission.
 pub fn complete_defaults(object: &mut Value, schema: &Value) {
     default(object, Some(schema), 0);
 }
@@ -62,7 +63,8 @@ impl<'a> Fields<'a> {
         self.properties?.get(name)
     }
 
-    /// Returns the schema of the field `name` from `properties`, or else from `additionalProperties`.
+    /// Returns the schema of the field `name`: its schema in `properties` or, if there is none, the schema in
+    /// `additionalProperties`.
     fn schema(self, name: &str) -> Option<&'a Value> {
         self.property(name).or_else(|| self.additional.flatten())
     }
@@ -218,7 +220,8 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
                     return true;
                 }
                 match declared.additional {
-                    // If `additionalProperties` has no schema, upstream removes all fields of the value.
+                    // If `additionalProperties` is a boolean instead of a schema, upstream removes all fields of the
+                    // value.
                     Some(inner) => {
                         prune(value, inner, false, depth);
                         true
@@ -241,8 +244,8 @@ fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: us
     }
 }
 
-/// Prunes the values in `value`, but keeps the unknown fields of `value` itself. Values without a schema are not
-/// pruned.
+/// Prunes the values nested in `value`, but keeps the unknown fields of `value` itself. Nested values without a schema
+/// are not pruned.
 fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;

@@ -1,4 +1,4 @@
-//! Maintains the template generation of a `DaemonSet`. `apps/v1` stores it in an annotation.
+//! Maintains the template generation of a `DaemonSet`, which `apps/v1` stores in an annotation.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/apps/v1/conversion.go` (`Convert_v1_DaemonSet_To_apps_DaemonSet`),
 //! `pkg/registry/apps/daemonset/strategy.go` (`PrepareForUpdate`).

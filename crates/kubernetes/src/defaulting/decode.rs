@@ -1,8 +1,8 @@
 //! Decodes mutated objects into their Go types like the API server. After a JSON patch, the input is JSON. After an
 //! apply configuration, the input is an unstructured object.
 //!
-//! Differs: of several errors, this module returns the error of the alphabetically first field. In upstream, the order
-//! of the JSON document or the random order of a Go map determines the error.
+//! Differs: if several fields have errors, this module returns the error of the alphabetically first field. Upstream
+//! returns the error of the first field in the JSON document or in the random order of a Go map.
 //!
 //! Source: apimachinery `pkg/runtime/serializer/json/{json,meta}.go` (`Decode`, `Interpret`),
 //! `pkg/runtime/converter.go` (`fromUnstructured`), `pkg/runtime/scheme.go` (`unstructuredToTyped`); `sigs.k8s.io/json`
@@ -23,7 +23,7 @@ use cel::value::go_quote;
 pub enum Decoding {
     /// From JSON. A value of the wrong type is an error.
     Json,
-    /// From an unstructured object. Numbers are converted to the type of the field, like a type conversion in Go.
+    /// From an unstructured object. Numbers are converted to the type of the field like in a Go type conversion.
     Conversion,
 }
 
@@ -157,8 +157,8 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// Returns the error for a value of the wrong type. `within` is the name of the struct that declares the last field
-    /// of `stack`.
+    /// Returns the error for a value of the wrong type. `stack` contains the fields on the path to the value, and
+    /// `within` is the name of the struct that declares the last of these fields.
     fn mismatch(self, value: &Value, go: &Go<'_>, within: Option<&str>, stack: &[&str]) -> String {
         let actual = match (value, go.type_.shape()) {
             (Value::Number(number), Shape::Int | Shape::Float | Shape::IntOrString) => {
@@ -185,8 +185,8 @@ impl Decoder<'_> {
     }
 }
 
-/// A traversal of an object. After a value of the wrong type, Go's JSON decoder continues and returns the error at the
-/// end. `saved` is the first such error.
+/// A traversal of an object. `saved` is the error for the first value of the wrong type: Go's JSON decoder continues
+/// after this error and returns it at the end.
 struct Walk<'a> {
     decoder: Decoder<'a>,
     saved: Option<String>,
@@ -348,7 +348,7 @@ impl<'a> Walk<'a> {
         }
         let whole = match (value.as_i64(), value.as_f64()) {
             (Some(whole), _) => whole,
-            // Go on amd64 converts a double out of range to the minimum integer.
+            // On amd64, Go converts a double outside of the integer range to the minimum integer.
             (None, Some(number)) if number.fract().abs() < f64::MIN_POSITIVE => {
                 let is_in_range =
                     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);

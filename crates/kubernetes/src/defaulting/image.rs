@@ -101,8 +101,8 @@ fn is_domain(domain: &str) -> bool {
     port.is_none_or(is_port) && (is_address || host.split('.').all(is_part))
 }
 
-/// Returns true if the component of an image name is valid. It consists of lowercase letters and digits. Allowed
-/// separators are one dot, one or two underscores, or any number of dashes.
+/// Returns true if one component of an image name is valid: lowercase letters and digits, separated by one dot, one or
+/// two underscores, or any number of dashes.
 fn is_component(component: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = component.as_bytes();

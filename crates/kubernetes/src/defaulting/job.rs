@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-/// The labels that the API server adds to a Job's Pods. The value is the uid of the Job if the flag is true, otherwise
-/// its name.
+/// The labels that the API server adds to a Job's Pods. A label's value is the Job's uid if the boolean is true,
+/// otherwise the Job's name.
 const LABELS: [(&str, bool); 4] = [
     ("batch.kubernetes.io/controller-uid", true),
     ("controller-uid", true),
@@ -47,7 +47,8 @@ pub(super) fn select(job: &mut Value, shares_labels: bool) {
     };
     for (label, is_uid) in LABELS {
         let value = if is_uid { &uid } else { &name };
-        // A label set by the user is not overwritten. If its value differs, validation rejects the Job later.
+        // A label that the user has set is not overwritten. If its value differs from the generated one, validation
+        // rejects the Job.
         labels.entry(label).or_insert_with(|| value.clone());
     }
     let labels = labels.clone();

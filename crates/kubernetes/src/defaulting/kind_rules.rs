@@ -1,4 +1,4 @@
-//! Properties of built-in kinds in the table of defaults.
+//! Properties of built-in kinds, derived from the table of defaults.
 
 use super::table::{Rule, Shape, Table, Type};
 use crate::schema::{Gvk, connect_options};
@@ -20,8 +20,8 @@ pub fn has_generation(gvk: &Gvk) -> bool {
     })
 }
 
-/// Returns true if the API server serializes an unset field as null. The Go type of such a field is a list, map,
-/// pointer or time, and the field has no `omitempty`. In `path`, `None` is an element of a list or map.
+/// Returns true if the API server serializes an unset field as null. Such a field is a list, map or pointer without
+/// `omitempty`, or a time without `omitzero`. In `path`, `None` is an element of a list or map.
 #[must_use]
 pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
     let Ok(table) = Table::get() else {
@@ -66,11 +66,11 @@ pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a st
     is_null
 }
 
-/// The type that contains the next element of a path.
+/// The type in which the next element of a path is looked up.
 #[derive(Clone, Copy)]
 enum Next<'a> {
     Struct(usize),
-    /// The element type of a list or map.
+    /// The type of the elements of a list or map.
     Of(Type<'a>),
 }
 

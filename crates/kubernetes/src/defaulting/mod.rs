@@ -2,7 +2,7 @@
 //! the Go type lacks, sets defaults, and resets fields that users cannot set.
 //!
 //! The rules are data (ADR 21). `table.bin` contains the rules of each kind. They were derived by running upstream's
-//! own functions in the version [`kubernetes`]. A kind or field without rules causes an [`Error`].
+//! own functions in the version [`kubernetes`]. If a kind or field has no rules, the result is an [`Error`].
 //!
 //! This module does not use the current time or random identifiers. It uses [`NOW`] and [`UID`] instead.
 
@@ -47,7 +47,7 @@ pub const NOW: &str = "2026-01-01T00:00:00Z";
 /// The value of `uid` if an object has none.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
 
-/// A reason why the object that policies see is unknown.
+/// An error that prevents computing the object that policies see.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The table has no rules for this kind.
@@ -104,7 +104,7 @@ pub fn kinds() -> Result<Vec<Gvk>, Error> {
 pub struct TypedObject {
     kind: &'static KindTable,
     gvk: Gvk,
-    /// The object in compact form: fields with Go's zero value are absent.
+    /// The object in compact form, which omits fields that have Go's zero value.
     value: Value,
     /// True if the object is a Job that shares one map of labels with its Pod template in Go.
     shares_labels: bool,
@@ -140,7 +140,7 @@ impl TypedObject {
         })
     }
 
-    /// Sets all fields that the API server sets on creation, except metadata.
+    /// Sets the fields that the API server sets when it creates an object, except metadata.
     ///
     /// # Errors
     /// Returns an error if the table has no rules for a field.

@@ -1,5 +1,5 @@
-//! Sets the fields that admission plugins set. Only includes plugins that are enabled by default and need no cluster
-//! data.
+//! Sets the fields that admission plugins set. Includes only the plugins that are enabled by default and need no
+//! cluster data.
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
 //! `plugin/pkg/admission/priority/admission.go` (without the cluster's own priority classes),

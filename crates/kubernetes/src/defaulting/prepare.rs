@@ -18,7 +18,7 @@ pub const SUFFIX: &str = "x7x7x";
 /// The value of `resourceVersion` if an object has none.
 const REVISION: &str = "1";
 
-/// The maximum number of characters in a generated name before the suffix.
+/// The maximum length of a generated name without its suffix, in characters.
 const MAX_GENERATED: usize = 58;
 
 /// The operation of a request.
@@ -57,7 +57,7 @@ pub struct Request<'a> {
     pub operation: Operation,
     /// The admission stage.
     pub stage: Stage,
-    /// The kind of both objects.
+    /// The kind of the object and the old object.
     pub gvk: &'a Gvk,
     /// Facts from the CRD. `None` for built-in kinds.
     pub custom: Option<Custom<'a>>,
@@ -67,7 +67,7 @@ pub struct Request<'a> {
     pub is_status: bool,
     /// The new object.
     pub object: Option<&'a Value>,
-    /// The old object, as stored before the request.
+    /// The object that was stored before the request.
     pub old_object: Option<&'a Value>,
 }
 
@@ -76,7 +76,7 @@ pub struct Request<'a> {
 pub struct PreparedObjects {
     /// The new object.
     pub object: Option<Value>,
-    /// The old object, as stored before the request.
+    /// The object that was stored before the request.
     pub old_object: Option<Value>,
 }
 
@@ -215,7 +215,8 @@ fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result
     typed.write()
 }
 
-/// Returns a stored object as policies see it. Missing fields get the values that the API server sets on creation.
+/// Returns a stored object as policies see it. If fields are missing, sets them like the API server when it creates an
+/// object.
 fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());
@@ -304,7 +305,8 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
         }
     };
     if request.is_status {
-        // An update of the status changes only the status and some metadata. All other fields are copied from `old`.
+        // A request for the `status` subresource changes only the status and some metadata. All other fields are copied
+        // from `old`.
         let Some(fields) = object.as_object_mut() else {
             return Ok(object);
         };
@@ -394,7 +396,7 @@ fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
     }
 }
 
-/// Sets `managedFields` to a placeholder. The API server updates this field on each change.
+/// Sets `managedFields` to a placeholder for the value that the API server sets on each change.
 pub(super) fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
     metadata.insert(
         "managedFields".to_owned(),

@@ -11,12 +11,12 @@ use super::table::{Action, Dep, Form, KindTable, Open, Rule, Shape, Step, Table,
 use super::typed::{read, zero};
 use crate::library::quantity::Quantity;
 
-/// Fields with image names. Rules distinguish images only by whether the tag is `latest`.
+/// Fields with image names. Rules distinguish only images with and without the tag `latest`.
 const IMAGES: [&str; 2] = ["image", "reference"];
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-/// A struct on the path to a field: its type, and its fields before any rule was applied.
+/// A struct on the path to a field: the index of its type, and its fields before any rule was applied.
 #[derive(Clone, Copy)]
 struct Level<'a> {
     struct_: usize,
@@ -60,8 +60,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Returns the path of the first field in `unknown` that may get an unknown value. This is the case if the object sets
-/// the field or one of its dependencies. Returns `None` if there is no such field.
+/// Returns the path of the first field in `unknown` whose value cannot be determined. The value of a field cannot be
+/// determined if the object sets the field or one of its dependencies. Returns `None` if there is no such field.
 pub(super) fn unknown(
     table: &Table,
     kind: &KindTable,
@@ -107,8 +107,8 @@ pub(super) fn unknown(
     field
 }
 
-/// Returns true if [`walk`] would reach a struct at the path `steps`. For this, all fields on the path must be set,
-/// except struct fields.
+/// Returns true if [`walk`] would reach a struct at the path `steps`. It does if all lists, maps and pointers on the
+/// path are set.
 ///
 /// This check is cheaper than [`walk`]. Most paths contain lists and pointers that the object does not set.
 fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
@@ -138,8 +138,8 @@ fn has_place(steps: &[Step], before: &Map<String, Value>) -> bool {
     true
 }
 
-/// A function to call for each struct at a path. The first argument contains all structs on the path, the last of which
-/// is at its end. The second argument contains the current fields of the last struct.
+/// A function to call for each struct at a path. The first argument contains the structs on the path, ending with this
+/// struct. The second argument contains the current fields of this struct.
 type AtPlace<'f> = &'f mut dyn FnMut(&[Level<'_>], &mut Map<String, Value>) -> Result<(), Error>;
 
 fn walk<'a>(
@@ -206,8 +206,8 @@ fn walk<'a>(
     Ok(())
 }
 
-/// Returns the struct that contains the field of a dependency: its type index, and its fields before any rule was
-/// applied. The index is `usize::MAX` for a dependency with a path.
+/// Returns the struct that contains the field of a dependency: the index of the struct's type, and the struct's fields
+/// before any rule was applied. The index is `usize::MAX` for a dependency with a path.
 fn lookup<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<(usize, &'a Map<String, Value>)> {
     if dep.path.is_none() {
         let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
@@ -236,7 +236,7 @@ fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type
     table.type_of(struct_, &dep.field)
 }
 
-/// Returns the class of a value, as written in the table. `-` is an absent value, `=x` is the constant `x` that rules
+/// Returns the class of a value in the table's notation. `-` is an absent value, `=x` is the constant `x` that rules
 /// distinguish, and `*` is any other value.
 fn class<'a>(
     value: Option<&'a Value>,
@@ -308,7 +308,7 @@ fn change(
         after.remove(&rule.field);
         return Ok(());
     };
-    // Values in the table are serialized. Decode them into compact form.
+    // Values in the table are in serialized form, so decode them into compact form.
     match read(table, &value, type_, &rule.field, 0)? {
         Some(value) => after.insert(rule.field.clone(), value),
         None if type_.is_pointer() && !value.is_null() => {

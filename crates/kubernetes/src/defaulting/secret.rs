@@ -4,11 +4,12 @@
 
 use serde_json::{Map, Value};
 
-/// Moves the entries of `stringData` to `data`, encoded in base64. They replace entries with the same key. The Secret
-/// is in compact form.
+/// Moves the entries of `stringData` to `data`, encoded in base64. They replace entries in `data` with the same key.
+/// The Secret is in compact form.
 ///
 /// `given` contains `stringData` and `data` before the rules of the table were applied. The rules for these fields are
-/// incomplete, because the generator of the table tried only a few keys. Their result is discarded.
+/// incomplete, because the generator of the table tried only a few keys. The result of these rules is therefore
+/// discarded.
 pub(super) fn merge(secret: &mut Value, given: [Option<Value>; 2]) {
     let [texts, data] = given;
     let texts = texts.as_ref().and_then(Value::as_object);

@@ -19,7 +19,7 @@ const TOKEN_SECONDS: i64 = 3600;
 /// A request for a subresource.
 #[derive(Clone, Copy, Debug)]
 pub struct SubresourceRequest<'a> {
-    /// The kind of both objects.
+    /// The kind of the object and the old object.
     pub gvk: &'a Gvk,
     /// The object name in the URL.
     pub name: &'a str,
@@ -29,7 +29,7 @@ pub struct SubresourceRequest<'a> {
     pub dry_run: bool,
     /// The new object.
     pub object: Option<&'a Value>,
-    /// The old object, as stored before the request.
+    /// The object that was stored before the request.
     pub old_object: Option<&'a Value>,
 }
 
@@ -47,7 +47,7 @@ pub fn subresource(request: &SubresourceRequest<'_>) -> Option<PreparedObjects> 
     }
 }
 
-/// Sets the defaults of a subresource's object after a mutation. Returns `None` if this module does not support the
+/// Sets the defaults in a subresource's object after a mutation. Returns `None` if this module does not support the
 /// kind.
 #[must_use]
 pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
@@ -79,8 +79,8 @@ pub fn complete_subresource(gvk: &Gvk, object: &Value) -> Option<Value> {
     Some(object)
 }
 
-/// Returns true if the kind is used only by subresources of another API group. The OpenAPI document of the kind's own
-/// group then lacks the kind. Apply configurations for such objects fail because there is no type.
+/// Returns true if the kind is used only by subresources of a different API group. The OpenAPI document of the kind's
+/// own group then lacks the kind, so the API server has no type for it and rejects apply configurations.
 ///
 /// Source: apiserver `pkg/admission/plugin/policy/mutating/patch/typeconverter.go`; apimachinery
 /// `pkg/util/managedfields/internal/typeconverter.go` (`indexModels`).
@@ -108,8 +108,8 @@ fn fields(value: Option<&Value>) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// Prepares a Scale. The API server builds the Scale from the scaled object. A request can therefore only change the
-/// number of replicas.
+/// Prepares a Scale. The API server builds it from the scaled object, so a request can change only the number of
+/// replicas.
 fn scale(request: &SubresourceRequest<'_>) -> PreparedObjects {
     let old = request.old_object.and_then(Value::as_object);
     let given = |field: &str| fields(old.and_then(|old| old.get(field)));
@@ -184,8 +184,8 @@ fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// Prepares the options of `exec` and `attach`. The API server reads them from URL parameters, so false flags are
-/// omitted.
+/// Prepares the options of `exec` and `attach`. The API server reads these options from URL parameters, so flags that
+/// are false are absent.
 fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     object.retain(|_, value| *value != Value::Bool(false));

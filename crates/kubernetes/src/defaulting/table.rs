@@ -19,9 +19,9 @@ const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 /// The condition under which Go's encoder omits a field: 0 for never, 1 for an empty value, 2 for a zero value.
 pub(crate) type Omit = u8;
 
-/// A field of a struct. The members are its name, its type, when it is omitted, and the name of its type in Go's error
-/// messages. If an embedded struct declares the field, the last member starts with the embedded struct, as in
-/// `ProbeHandler|*v1.ExecAction`.
+/// A field of a struct. The members are the field's name, its type, the condition for omitting it, and the name of its
+/// type in Go's error messages. If an embedded struct declares the field, the last member starts with the embedded
+/// struct, as in `ProbeHandler|*v1.ExecAction`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Field(
     pub(crate) String,
@@ -81,7 +81,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// The changes of one field by the API server. They depend on the values of this field and of other fields.
+/// The changes that the API server makes to one field. They depend on the values of this field and other fields.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Rule {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -118,7 +118,7 @@ pub(crate) struct Dep {
     pub(crate) field: String,
 }
 
-/// The action for one combination of value classes. The classes are those of the field and its dependencies.
+/// The action for one combination of the value classes of the field and its dependencies.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Row {
     #[serde(rename = "if")]
@@ -135,7 +135,7 @@ pub(crate) struct Action {
     pub(crate) remove: bool,
     /// Copies the value of the dependency with this index. Index 0 is the field itself.
     pub(crate) copy: Option<usize>,
-    /// Adds the entries of the dependencies with these indices, which are maps. Existing keys are not overwritten.
+    /// Adds the entries of the maps that are the dependencies with these indices. Existing keys are not overwritten.
     pub(crate) union: Vec<usize>,
     /// Sets entries of a map to constants.
     pub(crate) merge: serde_json::Map<String, Value>,
@@ -143,9 +143,9 @@ pub(crate) struct Action {
     pub(crate) entry: std::collections::BTreeMap<String, usize>,
     /// Sets the field to this template, in which `{"$": n}` is the value of dependency `n`.
     pub(crate) template: Option<Value>,
-    /// Appends the items that the list does not contain yet.
+    /// Appends the items in this list that the field does not contain yet.
     pub(crate) append: Vec<Value>,
-    /// An action in code: `round` or `now`.
+    /// The name of an action that is implemented in code: `round` or `now`.
     pub(crate) op: String,
 }
 
@@ -256,7 +256,7 @@ impl Table {
     }
 }
 
-/// A type in the table's notation, such as `*s` for a pointer to a string.
+/// A type in the table's notation. For example, `*s` is a pointer to a string.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Type<'a>(pub(crate) &'a str);
 
@@ -268,8 +268,8 @@ pub(crate) struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Returns the element type of a list or map, or the target type of a pointer. `type_` is this element or target
-    /// type in the table's notation.
+    /// Returns the element type of a list or map, or the target type of a pointer. `type_` is this type in the table's
+    /// notation.
     pub(crate) fn within(self, type_: Type<'a>) -> Self {
         let text = match self.text.strip_prefix("map[") {
             Some(map) => map.split_once(']').map_or("", |(_, values)| values),

@@ -16,7 +16,8 @@ use crate::library::quantity::Quantity;
 /// The maximum number of nested levels in an object.
 const MAX_DEPTH: usize = 128;
 
-/// Decodes `value` as a Go type. Returns `None` for Go's zero value of types other than pointers.
+/// Decodes `value` as a Go type. Returns `None` for null and for Go's zero value. A pointer to a zero value is not
+/// `None`.
 pub(super) fn read(
     table: &Table,
     value: &Value,
@@ -183,7 +184,7 @@ fn is_empty(value: Option<&Value>, type_: Type<'_>) -> bool {
     }
 }
 
-/// Encodes values in the form that policies see.
+/// An encoder that returns values in the form that policies see.
 #[derive(Clone, Copy)]
 pub(super) struct Encoder<'a> {
     pub(super) table: &'a Table,
@@ -192,7 +193,7 @@ pub(super) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Creates an encoder for the newest version.
+    /// Creates an encoder for the newest Kubernetes version.
     pub(super) const fn new(table: &'a Table) -> Self {
         Self {
             table,

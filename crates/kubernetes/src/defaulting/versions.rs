@@ -10,11 +10,11 @@ use crate::schema::resolver::{Resolution, SchemaResolver as _};
 use crate::schema::{Builtin, DeclKind, DeclType, Gvk};
 use crate::version::KubernetesVersion;
 
-/// A default that only some versions set.
+/// A default that only some Kubernetes versions set.
 struct VersionedDefault {
     group: &'static str,
     kind: &'static str,
-    /// The JSON pointer of the object with the field. The default is set only if this object exists.
+    /// The JSON pointer to the object that contains the field. The default is set only if this object exists.
     parent: &'static str,
     field: &'static str,
     value: fn() -> Value,
@@ -22,7 +22,8 @@ struct VersionedDefault {
     condition: Option<(&'static str, &'static str)>,
 }
 
-/// The defaults of 1.37 that the table lacks. Features that are enabled by default since 1.37 set them.
+/// The defaults of 1.37 that the table lacks. The API server sets them because of features that are enabled by default
+/// since 1.37.
 ///
 /// Source: kubernetes 1.37 `pkg/features/kube_features.go`, `MaxUnavailableStatefulSet`, `VolumeLimitScaling`;
 /// `pkg/apis/apps/v1/defaults.go`, `SetDefaults_StatefulSet`; `pkg/apis/storage/v1/defaults.go`, `SetDefaults_CSIDriver`;
@@ -63,7 +64,7 @@ pub fn is_adapted(version: KubernetesVersion) -> bool {
         || behavior.has_defaults_of_1_37
 }
 
-/// Returns the version of the table if it is newer than `version`.
+/// Returns the Kubernetes version of the table of defaults if it is newer than `version`.
 fn newer_table_version(version: KubernetesVersion) -> Option<KubernetesVersion> {
     static TABLE_VERSION: LazyLock<Option<KubernetesVersion>> =
         LazyLock::new(|| Table::get().ok()?.kubernetes.parse().ok());
@@ -72,11 +73,11 @@ fn newer_table_version(version: KubernetesVersion) -> Option<KubernetesVersion> 
 
 /// Changes a prepared object of a built-in kind to the object that an API server of `version` would produce.
 ///
-/// Removes the fields that the version of the table has, but `version` lacks. An API server drops these fields when it
-/// decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing creation times
-/// to null, for example those of Pod templates. Since 1.37, sets the defaults that the table lacks. `given` is the
-/// object of the request. It is needed because `object` may lack the fields with such defaults: an API server of the
-/// table's version drops them.
+/// Removes the fields that exist in the table's version but not in `version`. An API server of `version` drops these
+/// fields when it decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing
+/// creation times to null, for example those of Pod templates. Since 1.37, sets the defaults that the table lacks,
+/// unless `given`, the object in the request, sets these fields. `object` does not contain such fields, because an API
+/// server of the table's version drops them.
 pub fn adapt_to_version(
     version: KubernetesVersion,
     gvk: &Gvk,
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// API servers of 1.36 drop `maxUnavailable`, so `object` lacks it.
+    /// `object` lacks `maxUnavailable`, because API servers of 1.36 drop it.
     #[test]
     fn given_field_replaces_default_since_1_37() {
         let given =
