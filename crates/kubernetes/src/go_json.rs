@@ -50,8 +50,8 @@ fn write(into: &mut String, value: &Value) {
     }
 }
 
-/// Formats a number. A number that does not fit into a signed 64-bit integer is formatted as a double, because Go
-/// decodes it as a double.
+/// Formats a number. If it does not fit into a signed 64-bit integer, it is formatted as a double, because Go decodes
+/// it as a double.
 #[must_use]
 pub fn number_text(number: &Number) -> String {
     match number.as_i64() {
@@ -72,8 +72,8 @@ fn double_text(value: f64) -> String {
     }
 }
 
-/// Returns the number after Go has encoded it as JSON and decoded it again. A double with an integral value becomes an
-/// integer if it fits into 64 bits: `3.0` becomes `3`.
+/// Returns the number after Go has encoded it as JSON and decoded it again. A double with an integral value that fits
+/// into 64 bits becomes an integer. For example, `3.0` becomes `3`.
 #[must_use]
 pub fn reread_number(number: &Number) -> Number {
     if number.is_i64() {

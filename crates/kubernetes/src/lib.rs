@@ -6,9 +6,9 @@
 //! - [`json_patch`] and [`merge`]: apply the patches of mutating policies.
 //! - [`library`]: the functions and types that an API server adds to CEL, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
-//! - [`typed_values`]: CEL values that have the types of a schema, as the CEL rules of a CRD see them.
+//! - [`typed_values`]: CEL values with the types that a schema declares, as used in the CEL rules of a CRD.
 //! - [`validation_rules`]: validates CRD rules (`x-kubernetes-validations`), and validates objects against the rules.
-//! - [`validity`]: constraints on built-in kinds that are not in their schemas.
+//! - [`validity`]: constraints on objects of built-in kinds that their schemas do not contain.
 //!
 //! ```
 //! use std::sync::Arc;

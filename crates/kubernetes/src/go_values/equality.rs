@@ -7,8 +7,8 @@ use crate::defaulting::table::{Shape, Table, Type};
 use crate::library::quantity::Quantity;
 use cel::value::{EvalError, List, Map, Value};
 
-/// Returns the error of comparing a Go value with a value of a different type. If `other` is an error, returns this
-/// error.
+/// Returns the error for comparing a Go value with `other`, a value of a different type. If `other` is an error,
+/// returns that error.
 ///
 /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
 pub(super) fn no_such_overload(other: &Value) -> EvalError {
@@ -18,8 +18,8 @@ pub(super) fn no_such_overload(other: &Value) -> EvalError {
     }
 }
 
-/// Compares an element of a Go value with another value. Unlike the operator `==`, the comparison of a Go value with
-/// null is an error.
+/// Compares an element of a Go value with another value. Comparing a Go value with null is an error here, unlike with
+/// the operator `==`.
 ///
 /// Source: cel-go `common/types`, `Equal` of each type.
 pub(super) fn elements(own: &Value, other: &Value) -> Result<bool, EvalError> {
@@ -31,7 +31,7 @@ pub(super) fn elements(own: &Value, other: &Value) -> Result<bool, EvalError> {
     by_rule.unwrap_or_else(|| own.equals(other))
 }
 
-/// Returns true if two maps have equal entries. Entries that cannot be compared differ.
+/// Returns true if two maps have equal entries. Values that cannot be compared count as different.
 pub(super) fn maps(own: &Map, other: &Map) -> bool {
     let own_entries = own.as_fields().unwrap_or_default();
     own.len() == other.len()
@@ -45,8 +45,8 @@ pub(super) fn maps(own: &Map, other: &Map) -> bool {
 
 /// Compares a struct with a map that is not a struct.
 ///
-/// Upstream visits the fields in random order, so the result is random if one field differs and another one cannot be
-/// compared. Here, the order is alphabetical.
+/// Upstream visits the fields in random order. Its result is therefore random if one field differs and another one
+/// cannot be compared. Here, the order is alphabetical.
 pub(super) fn struct_and_map(own: &GoStruct, other: &Map) -> Result<bool, EvalError> {
     if own.fields.len() != other.len() {
         return Ok(false);

@@ -48,7 +48,7 @@ impl ListSource for GoList {
         })))
     }
 
-    /// The result is a list of CEL values, like the result of a list literal.
+    /// The concatenation is a list of CEL values, like a list literal.
     fn add(&self, other: &Value, budget: &EvalBudget) -> Option<Result<Value, EvalError>> {
         let Value::List(other) = other else {
             return Some(Err(equality::no_such_overload(other)));

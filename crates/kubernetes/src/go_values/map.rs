@@ -10,7 +10,7 @@ use cel::value::{EvalError, Map, MapSource, Value};
 /// The Go type of a struct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StructType {
-    /// The struct with this index in the table of defaults.
+    /// A struct with an index in the table of defaults.
     Table(usize),
     /// A struct that is identified by its name.
     Named(&'static str),

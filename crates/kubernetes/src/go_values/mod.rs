@@ -1,7 +1,7 @@
 //! CEL values that wrap Go values of built-in types: structs, maps and slices.
 //!
 //! Since Kubernetes 1.37, validating policies read such values instead of unstructured objects. They have the same
-//! fields and elements, but their own equality, lookup and conversions. Scalars are plain CEL values.
+//! fields and elements, but different equality, lookup and conversions. Scalars are plain CEL values.
 //!
 //! Differs: times are compared with the precision of their JSON form, and raw JSON is compared by value instead of by
 //! its bytes.
@@ -24,10 +24,10 @@ use self::map::{GoMap, GoStruct, StructType};
 use crate::defaulting::table::{Go, Shape, Table};
 use crate::schema::Gvk;
 
-/// Converts an object to its Go type. The object must have the form that policies see. `None` if the Go type of the
-/// kind is unknown.
+/// Converts an object to its Go type. The object must have the form that policies see. Returns `None` if the Go type of
+/// the kind is unknown.
 ///
-/// A field that the Go type lacks remains a plain value.
+/// The value of a field that the Go type lacks is not converted.
 #[must_use]
 pub fn object(gvk: &Gvk, object: &Value) -> Option<Value> {
     let table = Table::get().ok()?;

@@ -10,7 +10,7 @@ use super::{
     reread,
 };
 
-/// Applies a patch to a copy of `object`. Returns the patched object as the API server decodes it.
+/// Applies a patch to a copy of `object`. Returns the patched object as decoded by the API server.
 ///
 /// # Errors
 /// Returns a [`PatchError`] if an operation fails or an object nests too deeply.
@@ -18,8 +18,8 @@ pub fn apply(object: &Value, patch: &[Operation]) -> Result<Value, PatchError> {
     apply_to_failure(object, patch).map_err(|(error, _)| error)
 }
 
-/// Same as [`apply`], but an error includes the operation that failed. The operation is `None` if an object nests too
-/// deeply.
+/// Same as [`apply`], but an error is returned with the operation that failed. The operation is `None` if `object` or a
+/// value in the patch nests too deeply.
 ///
 /// # Errors
 /// Returns the same errors as [`apply`].
@@ -51,11 +51,11 @@ pub fn apply_to_failure<'a>(
 
 struct Document {
     root: Node,
-    /// The maximum possible number of nested levels of `root`.
+    /// An upper bound on the number of nested levels in `root`.
     depth: usize,
-    /// The number of values visited so far to measure the depth of moved and copied values.
+    /// The number of values that have been visited to measure the depth of moved and copied values.
     measured: usize,
-    /// The number of bytes that `copy` operations have added so far.
+    /// The number of bytes that `copy` operations have added.
     copied: usize,
 }
 
@@ -68,7 +68,7 @@ fn failed(text: String) -> PatchError {
     PatchError::Failed(text)
 }
 
-/// Adds the prefix `words` to the message of `error`. Keeps [`PatchError::Missing`] and converts other errors to
+/// Adds the prefix `words` to the message of `error`. Errors other than [`PatchError::Missing`] become
 /// [`PatchError::Failed`].
 fn within(words: &str, error: PatchError) -> PatchError {
     match error {
@@ -192,8 +192,8 @@ impl Document {
         let bytes = value.copied_bytes();
         self.copied = self.copied.saturating_add(bytes);
         let is_within = self.copied <= MAX_COPIED_BYTES;
-        // Even if the limit is exceeded, the destination path is resolved. An error of this path takes precedence, as
-        // in upstream.
+        // As in upstream, the destination path is resolved even if the limit is exceeded, because an error in this path
+        // takes precedence.
         let value = if is_within { value.copied() } else { Node::Nil };
         let path =
             reread(&operation.path).map_err(|_| missing("copy operation failed to decode path"))?;
@@ -253,7 +253,7 @@ impl Document {
     }
 
     /// Raises the bound on the document's depth for a value that is moved or copied from `from` to `path`. Measures the
-    /// depth of the value only if an estimate exceeds the limit.
+    /// depth of the value only if its upper bound exceeds the limit.
     fn deepen_by(&mut self, from: &str, path: &str, value: &Node) -> Result<(), PatchError> {
         let bound = levels(path).saturating_add(self.depth.saturating_sub(levels(from)));
         if bound <= MAX_DEPTH {
@@ -269,7 +269,7 @@ impl Document {
 }
 
 impl Node {
-    /// Copies the node like upstream, which encodes and decodes the node. A nested [`Node::Null`] becomes
+    /// Copies the node. As in upstream, which encodes and decodes the node, a nested [`Node::Null`] becomes
     /// [`Node::Nil`].
     fn copied(&self) -> Self {
         match self {
@@ -354,8 +354,8 @@ fn levels(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Resolves a JSON pointer to the parent of its target and the key in the parent. Returns `None` if the parent is not
-/// an existing object or list.
+/// Resolves a JSON pointer to the parent of its target, and to the target's key in the parent. Returns `None` if the
+/// parent is not an existing object or list.
 fn find<'a>(root: &'a mut Node, path: &str) -> Option<(&'a mut Node, String)> {
     let mut parts = path.split('/').skip(1).peekable();
     parts.peek()?;

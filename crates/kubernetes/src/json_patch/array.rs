@@ -6,7 +6,7 @@ use cel::go_text;
 
 use super::node::Node;
 
-/// Returns the position of the item at the index `key`. Negative indices count from the end.
+/// Parses the index `key` and returns the position of its item. Negative indices count from the end.
 pub(super) fn position(items: &[Node], key: &str) -> Result<usize, String> {
     let index = atoi(key)?;
     within(index, items.len()).ok_or_else(|| invalid(index))

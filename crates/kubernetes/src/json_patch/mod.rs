@@ -4,7 +4,7 @@
 //!
 //! - A negative index counts from the end.
 //! - `replace` adds a missing field.
-//! - `test` compares a `null` that a patch has set like an empty object.
+//! - `test` treats a `null` that a patch has set as an empty object.
 //! - Some patches cause a panic in the API server ([`PatchError::Panic`]).
 //!
 //! ```
@@ -50,7 +50,7 @@ pub const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 /// Differs: the API server's limit is 10,000 levels.
 pub const MAX_DEPTH: usize = 256;
 
-/// The maximum number of values visited to measure the depth of moved and copied values.
+/// The maximum number of values that a patch may visit to measure the depth of moved and copied values.
 const MAX_MEASURED: usize = 10_000_000;
 
 /// One operation of a JSON patch.
@@ -63,7 +63,7 @@ pub struct Operation {
     pub path: String,
     /// The source path of `move` and `copy`. An empty string counts as absent.
     pub from: Option<String>,
-    /// The value of `add`, `replace` and `test`. `null` differs from an absent value.
+    /// The value of `add`, `replace` and `test`. A `null` value is different from an absent value.
     pub value: Option<Value>,
 }
 
@@ -100,7 +100,7 @@ impl Operation {
 /// A failure to apply a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
-    /// A `test` operation failed. The API server ignores the whole patch and continues with the original object.
+    /// A `test` operation failed. The API server ignores the whole patch and continues with the unpatched object.
     #[error("testing value {0} failed: test failed")]
     TestFailed(String),
     /// A path does not exist. Contains the API server's message.
@@ -109,7 +109,7 @@ pub enum PatchError {
     /// Any other error, with the API server's message.
     #[error("{0}")]
     Failed(String),
-    /// The API server panics and responds with an internal error. Contains the panic message of the server's log.
+    /// The API server panics and responds with an internal error. Contains the panic message from the server's log.
     #[error("{0}")]
     Panic(&'static str),
     /// The object or the patched object has more than [`MAX_DEPTH`] levels.
@@ -123,8 +123,8 @@ const NIL_MAP: &str = "assignment to entry in nil map";
 /// The panic message for dereferencing a nil pointer.
 const NIL_POINTER: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// Decodes a string of an operation. The API server quotes the string in Go syntax before decoding it as JSON. A string
-/// with Go escapes that JSON lacks (such as `\a`) causes an error.
+/// Decodes a string in an operation. The API server quotes the string in Go syntax and then decodes it as JSON. If the
+/// Go syntax contains an escape sequence that JSON lacks (such as `\a`), decoding fails.
 ///
 /// # Errors
 /// Returns the message of Go's JSON decoder.

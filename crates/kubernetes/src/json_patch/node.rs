@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{MAX_DEPTH, NIL_POINTER, PatchError};
 use crate::go_json;
 
-/// A node of the document. Like upstream's library, this type distinguishes two kinds of `null`.
+/// A node of the document. As in upstream's library, there are two kinds of `null`.
 ///
 /// Source: `json-patch.v4` `patch.go`, `lazyNode`. Upstream decodes its value on first use. This type decodes its value
 /// immediately.
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// Compares the node with the value of a `test` operation, by the library's rules.
+    /// Compares the node with the value of a `test` operation like upstream's library.
     ///
     /// Source: `json-patch.v4` `patch.go`, `lazyNode.equal`.
     ///

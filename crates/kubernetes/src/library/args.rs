@@ -7,7 +7,6 @@ use cel::value::{EvalError, Opaque, Value};
 
 pub(super) type Result = std::result::Result<Value, EvalError>;
 
-/// Returns argument `n` as a `T`.
 pub(super) fn opaque<T: Opaque>(args: &[Value], n: usize) -> std::result::Result<&T, EvalError> {
     args.get(n)
         .and_then(Value::downcast)

@@ -181,7 +181,8 @@ fn contains_cidr(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(network.contains_network(other).into())
 }
 
-/// Like [`contains_cidr`], but the other network must start with the first address of the network.
+/// Returns true if the first network contains the second and both start at the same address. This is the behavior
+/// before [`CONTAINED_NETWORKS`].
 ///
 /// Source: k8s.io/apiserver 0.31 `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
 fn contains_cidr_at_first_address(_: &EvalBudget, args: &[Value]) -> Result {

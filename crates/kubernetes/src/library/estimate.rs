@@ -18,7 +18,7 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
 };
 
-/// Returns the options with which [`bounds`](cel::bounds) computes upper bounds of the costs that an API server of
+/// Returns options for [`bounds`](cel::bounds), which then computes upper bounds of the costs that an API server of
 /// `release` measures when it evaluates policies. The API server itself computes no such bounds.
 #[must_use]
 pub fn policy_options(release: Release) -> BoundOptions {
@@ -32,8 +32,8 @@ pub fn policy_options(release: Release) -> BoundOptions {
 ///
 /// With [`UnknownSizes`](cel::cost::UnknownSizes), a cost that depends on the size of a variable is unbounded.
 ///
-/// The API server estimates the costs of CRD rules, and rejects a rule whose estimate exceeds the limits. It makes no
-/// estimates for policies. It only measures their costs during evaluation.
+/// The API server estimates the costs of CRD rules, and rejects a rule whose estimate exceeds the limits. For policies,
+/// it makes no estimates and only measures costs during evaluation.
 ///
 /// # Example
 /// ```

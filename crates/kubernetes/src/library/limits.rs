@@ -51,12 +51,12 @@ pub const MAX_MATCH_CONDITIONS: usize = 64;
 /// `maxTypesToCheck`.
 pub const MAX_TYPES_TO_CHECK: usize = 10;
 
-/// The assumed length of a format's name in cost estimates, in bytes.
+/// The length that cost estimates assume for the name of a format, in bytes.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/limits.go`, `MaxFormatSize`.
 pub const MAX_FORMAT_SIZE: u64 = 64;
 
-/// The assumed length of a format's regular expression in cost estimates, in bytes.
+/// The length that cost estimates assume for the regular expression of a format, in bytes.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/limits.go`, `MaxNameFormatRegexSize`.
 pub const MAX_NAME_FORMAT_REGEX_SIZE: u64 = 128;

@@ -303,8 +303,8 @@ pub static VERSION_1: &[OverloadRow] = &OverloadRow::introduced(
     .evaluated_by(includes)],
 );
 
-/// Returns true if the first argument is a list with an element that equals the second argument, or is itself equal to
-/// the second argument.
+/// If the first argument is a list, returns true if one of its elements equals the second argument. Otherwise, returns
+/// true if both arguments are equal.
 fn includes(budget: &EvalBudget, args: &[Value]) -> Result {
     let [target, item] = args else {
         return Err(EvalError::no_such_overload());
@@ -342,7 +342,7 @@ fn is_comparable(value: &Value) -> bool {
     )
 }
 
-/// Iterates over the elements of `list`. Returns an error for each element that is not comparable.
+/// Iterates over the elements of `list`. Yields an error instead of an element that is not comparable.
 fn comparable<'a>(
     list: &'a ListValue,
     budget: &'a EvalBudget,
@@ -357,7 +357,8 @@ fn comparable<'a>(
     })
 }
 
-/// Returns true if the list is sorted. Adjacent elements without an order, such as NaN and a number, count as sorted.
+/// Returns true if the list is sorted. Two adjacent elements that cannot be ordered, such as NaN and a number, count as
+/// sorted.
 fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     let mut previous: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -372,7 +373,8 @@ fn is_sorted(budget: &EvalBudget, args: &[Value]) -> Result {
     Ok(true.into())
 }
 
-/// Returns the first greatest element if `replaced_if` is `Less`, or the first smallest element if it is `Greater`.
+/// Returns the greatest element if `replaced_if` is `Less`, or the smallest element if it is `Greater`. If several
+/// elements are equal, returns the first of them.
 fn extreme(budget: &EvalBudget, args: &[Value], name: &str, replaced_if: Ordering) -> Result {
     let mut extreme: Option<Value> = None;
     for element in comparable(list(args)?, budget) {
@@ -421,7 +423,8 @@ fn sum_of_durations(budget: &EvalBudget, args: &[Value]) -> Result {
     sum(budget, args, Value::Duration(0))
 }
 
-/// Returns the first of `indices` whose element equals the second argument. Returns -1 if no element is equal.
+/// Returns the first index in `indices` at which the element equals the second argument. Returns -1 if no element is
+/// equal.
 fn place(budget: &EvalBudget, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     let list = list(args)?;
     let item = args.get(1).ok_or(EvalError::no_such_overload())?;

@@ -16,7 +16,7 @@ pub struct AddressError {
     place: String,
 }
 
-/// Go's error message, and the invalid part of the input.
+/// Go's error message, and the part of the input that causes the error.
 struct Problem<'a>(&'static str, Option<&'a [u8]>);
 
 impl Problem<'_> {

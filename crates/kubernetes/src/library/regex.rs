@@ -92,8 +92,8 @@ fn finding_all(
     }))
 }
 
-/// The memory per match in bytes while the result is built, without the characters of the match. It consists of the
-/// list element, the string header, and a borrowed slice in a vector with up to twice the capacity.
+/// The memory per match in bytes while the result is built, without the characters of the match. This is the memory of
+/// the list element, of the string header, and of a borrowed slice in a vector whose capacity may be twice its length.
 const MATCH: usize = size_of::<Value>() + 32 + 2 * size_of::<&str>();
 
 /// Returns the matches of a pattern in the first argument. The third argument limits the number of matches. A negative
@@ -105,7 +105,7 @@ fn all_matches(program: &Program, budget: &EvalBudget, args: &[Value]) -> Result
         Some(_) => return Err(EvalError::no_such_overload()),
     };
     let text = subject(args)?;
-    // The search stops at the first match that exceeds the memory budget.
+    // The search stops when the matches exceed the memory budget.
     let max = budget.bytes_left() / MATCH + 1;
     let matches = program.find_all(
         &text,

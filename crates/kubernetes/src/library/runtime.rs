@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cel::eval::Runtime;
 use regexp::EngineBudget;
 
-/// The API server's options for expressions that do not share a memory budget for regular expressions.
+/// The API server's options for expressions. The expressions share no memory budget for regular expressions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KubernetesRuntime;
 
@@ -17,15 +17,16 @@ impl Runtime for KubernetesRuntime {
     }
 }
 
-/// The API server's options for the expressions of one policy. Their regular expressions share a memory budget.
+/// The API server's options for the expressions of one policy. The regular expressions in these expressions share a
+/// memory budget.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyRuntime {
     engines: Arc<EngineBudget>,
 }
 
 impl PolicyRuntime {
-    /// Creates a runtime for an analysis that evaluates each expression only a few times. No search engines are built
-    /// for regular expressions. Therefore, an expression with a large pattern fails with an error.
+    /// Creates a runtime for an analysis that evaluates each expression only a few times. To save time, no search
+    /// engines are built for regular expressions, so an expression with a large pattern fails.
     #[must_use]
     pub fn for_trials() -> Self {
         Self {

@@ -24,8 +24,8 @@ pub struct TooNew {
 
 /// Returns the calls in `checked` that an API server of `version` rejects in a new expression, in source order.
 ///
-/// If several overloads match a call after type checking, the overload that was introduced first determines the version
-/// of the call.
+/// If several overloads match a call after type checking, the one that was introduced first determines whether the call
+/// is rejected.
 #[must_use]
 pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> {
     let ast = checked.ast();
@@ -52,7 +52,7 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
         else {
             return None;
         };
-        // A different release may have a different row for the same overload, with different costs or a different
+        // Rows of the same overload for other releases count as well. They differ only in costs or in the
         // implementation.
         let rows = || overloads.iter().flat_map(|row| rows_with_id_of(row));
         if rows().any(|row| version.has(&row.source.available)) {
@@ -76,7 +76,7 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
     calls
 }
 
-/// Returns the first version whose API server accepts a function with the given availability in new expressions.
+/// Returns the first version whose API server accepts functions with the availability `available` in new expressions.
 fn first_usable(available: &Availability) -> Version {
     usable_since(available.since).max(first_with(available.since_cel_go))
 }

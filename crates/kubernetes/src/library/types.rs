@@ -15,7 +15,7 @@ pub const AUTHORIZER: Sig = Sig::Object("kubernetes.authorization.Authorizer");
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `PathCheckType`.
 pub const PATH_CHECK: Sig = Sig::Object("kubernetes.authorization.PathCheck");
 
-/// An authorization check for an API group. The resource is not chosen yet.
+/// An authorization check for an API group. The expression has not selected a resource yet.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `GroupCheckType`.
 pub const GROUP_CHECK: Sig = Sig::Object("kubernetes.authorization.GroupCheck");

@@ -66,9 +66,9 @@ pub struct AuthorizerAttributes {
     pub name: String,
     /// The path, for a check without a resource.
     pub path: String,
-    /// The field selector as written in the expression. An invalid selector selects everything.
+    /// The field selector, exactly as in the expression. An invalid selector selects everything.
     pub field_selector: String,
-    /// The label selector as written in the expression. An invalid selector selects everything.
+    /// The label selector, exactly as in the expression. An invalid selector selects everything.
     pub label_selector: String,
 }
 
@@ -101,7 +101,7 @@ pub trait Authorizer: fmt::Debug + Send + Sync {
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer;
 }
 
-/// The result of all checks whose attributes match. A field that is `None` matches any value.
+/// A result for all checks whose attributes match. A field that is `None` matches any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AuthorizerRule {
     /// The user name to match.
@@ -144,8 +144,8 @@ impl AuthorizerRule {
     }
 }
 
-/// An authorizer with a list of rules. The first matching rule determines the result. If no rule matches, the decision
-/// is `NoOpinion`.
+/// An authorizer with a list of rules. The first rule that matches a check determines its result. If no rule matches,
+/// the decision is `NoOpinion`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerList(pub Vec<AuthorizerRule>);
 

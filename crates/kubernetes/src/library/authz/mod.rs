@@ -205,7 +205,7 @@ fn resource(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(Value::opaque(group.resource(resource)))
 }
 
-/// Copies the resource check in the first argument. Sets the given field of the copy to the second argument.
+/// Returns a copy of the resource check in the first argument. In the copy, `field` is set to the second argument.
 fn narrowed(args: &[Value], field: fn(&mut ResourceCheck) -> &mut std::string::String) -> Result {
     let mut check: ResourceCheck = opaque::<ResourceCheck>(args, 0)?.clone();
     text(args, 1)?.clone_into(field(&mut check));

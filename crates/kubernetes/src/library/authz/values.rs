@@ -95,7 +95,7 @@ impl PathCheck {
     }
 }
 
-/// A check of an API group. The resource is not chosen yet.
+/// A check of an API group. The expression has not selected a resource yet.
 #[derive(Clone, Debug)]
 pub struct GroupCheck {
     authorizer: AuthorizerValue,
@@ -193,7 +193,7 @@ impl Decision {
     }
 }
 
-/// Implements [`Opaque`] for values that have methods but support no other operations.
+/// Implements [`Opaque`] for types whose values have methods, but support no other operations.
 macro_rules! receiver_only {
     ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
         impl Opaque for $value {
@@ -206,7 +206,7 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// Returns the error message of upstream's `Value` method for these values.
+            /// Returns the error message that upstream's method `Value` returns for these types.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

@@ -22,7 +22,7 @@ const ONE_UNIT: CallEstimate = CallEstimate::from_cost(NOMINAL);
 /// The size of an IP address in bytes: 4 for IPv4, 16 for IPv6.
 const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
 
-/// Estimates a call that reads `text` once and returns a string of at most the same length.
+/// Estimates the cost of a call that reads `text` once. The result is a string that is at most as long.
 pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(text) = text else { return ONE_UNIT };
     let size = size_of(sizes, text);
@@ -43,7 +43,7 @@ pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates a call that compares each element of a list or reads a string.
+/// Estimates the cost of a call that compares each element of a list, or reads a string.
 pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -59,7 +59,8 @@ pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::from_cost(size.times_cost(comparison))
 }
 
-/// Estimates the measured cost of [`scan`] and [`inclusion`]. The measured cost includes nested values.
+/// Estimates the measured cost of [`scan`] and [`inclusion`]. Unlike the cost that upstream estimates, the measured
+/// cost includes nested values.
 pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -83,7 +84,7 @@ pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::from_cost(cost)
 }
 
-/// Returns true if the values of the type have no parts.
+/// Returns true if all values of the type have the same size.
 fn has_fixed_size(type_: &Type) -> bool {
     matches!(
         type_,
@@ -97,7 +98,7 @@ fn has_fixed_size(type_: &Type) -> bool {
     )
 }
 
-/// Estimates a search for an element. A receiver of unknown type may be a list.
+/// Estimates the cost of a search for an element. A receiver of unknown type is treated as a list.
 pub(super) fn inclusion(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     match call.target {
         Some(target) if target.items().is_none() => {
@@ -107,7 +108,7 @@ pub(super) fn inclusion(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates a call of `replace`, which reads a string and writes the result.
+/// Estimates the cost of a call of `replace`, and the size of its result.
 pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [replaced, replacement, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
@@ -140,8 +141,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), result)
 }
 
-/// Estimates a call of `split`. The second argument limits the number of parts. Without a limit, each code point may be
-/// a part.
+/// Estimates the cost of a call of `split`. The second argument limits the number of parts. Without a limit, each code
+/// point may be a part.
 pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -154,7 +155,7 @@ pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), SizeEstimate::new(0, most))
 }
 
-/// Estimates a call of `join`, which writes all elements and the separators between them.
+/// Estimates the cost of a call of `join`, which writes all elements and the separators between them.
 pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(list) = call.target else {
         return ONE_UNIT;
@@ -184,7 +185,7 @@ pub(super) fn measured_join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates a search with a regular expression. Each code point of the string may be a match.
+/// Estimates the cost of a search with a regular expression. Each code point of the string may be a match.
 pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [regex, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
@@ -237,7 +238,7 @@ fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEs
     }
 }
 
-/// Estimates a call that parses a selector. Upstream assumes one requirement per two code points.
+/// Estimates the cost of a call that parses a selector. Upstream assumes one requirement per two code points.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
 pub(super) fn selector(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
@@ -269,7 +270,8 @@ pub(super) fn equality(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Returns the cost of comparing two values of the same type that the API server added. Returns `None` for other types.
+/// Returns the cost of comparing two values of the same type, if the API server adds this type to CEL. Returns `None`
+/// for other types.
 fn equality_cost(left: &AstNode<'_>, right: &AstNode<'_>) -> Option<CostEstimate> {
     let (Some(name), Some(other)) = (name_of(left.type_()), name_of(right.type_())) else {
         return None;
@@ -317,7 +319,7 @@ fn twice(size: SizeEstimate) -> CostEstimate {
     size.by_factor(2.0 * STRING_TRAVERSAL_COST_FACTOR)
 }
 
-/// Returns `size` divided by `part`, rounded up. Uses floating point like upstream.
+/// Returns `size` divided by `part`, rounded up. Like upstream, divides floating-point numbers.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -328,7 +330,7 @@ fn quotient(size: u64, part: u64) -> u64 {
     (size as f64 / part as f64).ceil() as u64
 }
 
-/// Returns the cost per character of a match with a regular expression of `size` bytes.
+/// Returns the cost per character of matching a string with a regular expression of `size` bytes.
 #[expect(
     clippy::cast_precision_loss,
     reason = "sizes of regular expressions are small"

@@ -46,7 +46,8 @@ pub(super) fn selector(args: &[Value]) -> u64 {
         .saturating_add(requirements)
 }
 
-/// Returns the cost of traversing the first argument and its nested values. Each value also costs one step of fuel.
+/// Returns the cost of traversing the first argument and its nested values. Each visited value also consumes one step
+/// of fuel.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
 pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) -> Measured {
@@ -72,7 +73,7 @@ pub(super) fn first_walked(args: &[Value], _: &CallResult, budget: &EvalBudget) 
     Ok(cost)
 }
 
-/// Returns the cost of a value without its nested values. Strings count in bytes.
+/// Returns the cost of a value without its nested values. The size of a string is its number of bytes.
 fn flat_cost(value: &Value) -> u64 {
     let of_bytes = |len: usize| {
         scaled(
@@ -117,8 +118,8 @@ pub(super) fn contains_cidr_text(args: &[Value]) -> u64 {
     contains_cidr(args).wrapping_add(text)
 }
 
-/// Returns the cost of comparing two values. The cost is 1 for types that the API server added. Other types, including
-/// other opaque types such as messages, have CEL's cost.
+/// Returns the cost of comparing two values. The cost is 1 if the first value has a type that the API server adds to
+/// CEL. For other types, including other opaque types such as messages, it is CEL's cost.
 pub(super) fn equality(args: &[Value]) -> u64 {
     match args {
         [Value::Opaque(value), _] if is_added(&value.type_()) => 1,

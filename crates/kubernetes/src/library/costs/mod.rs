@@ -1,5 +1,5 @@
-//! The costs of the functions in the API server's libraries. Each constant corresponds to one cost rule of upstream. It
-//! combines the estimated cost and the measured cost of a call.
+//! The costs of the functions in the API server's libraries. Each constant corresponds to one cost rule of upstream,
+//! and contains the estimated cost and the measured cost of a call.
 //!
 //! Most of upstream's cost rules apply to function names. If one overload has a different cost than the other overloads
 //! of its function, the rule applies to the overload id.
@@ -58,13 +58,13 @@ pub(super) const INCLUDED: Costs = per_function(
 )
 .with_estimate_of_actual(StaticCost::Of(estimated::measured_scan));
 
-/// The cost of reading the receiver, a string, once. The result is at most as long as the receiver.
+/// The cost of reading the receiver, which is a string, once. The result is at most as long as the receiver.
 pub(super) const READ: Costs = per_function(
     StaticCost::Of(|call, sizes| estimated::reading(call.target, sizes)),
     RuntimeCost::ByArgs(measured::first_read),
 );
 
-/// The cost of reading the first argument, a string, once. The result is not longer than the argument.
+/// The cost of reading the first argument, which is a string, once. The result is at most as long as the argument.
 pub(super) const CONVERTED_URL: Costs = per_function(
     StaticCost::Of(|call, sizes| estimated::reading(call.args.first(), sizes)),
     RuntimeCost::ByArgs(measured::first_read),
@@ -102,7 +102,7 @@ pub(super) const SEARCHED: Costs = per_function(
     RuntimeCost::ByArgs(measured::searched),
 );
 
-/// Returns the cost of validating a string against a format. `measured` returns the cost of an evaluated call.
+/// Returns the cost of validating a string against a format. `measured` computes the measured cost.
 pub(super) const fn validated(measured: fn(&[Value]) -> u64) -> Costs {
     per_function(
         StaticCost::Of(estimated::validate),
@@ -115,7 +115,7 @@ pub(super) const CONTAINS_IP: Costs = per_function(
     RuntimeCost::ByArgs(measured::contains_ip),
 );
 
-/// The cost of parsing an address and checking whether a network contains the address.
+/// The cost of parsing an address and checking whether the receiver, a network, contains this address.
 pub(super) const CONTAINS_IP_TEXT: Costs = Costs::new(
     StaticCost::Of(estimated::contains_ip_text),
     RuntimeCost::ByArgs(measured::contains_ip_text),
@@ -127,7 +127,7 @@ pub(super) const CONTAINS_CIDR: Costs = per_function(
     RuntimeCost::ByArgs(measured::contains_cidr),
 );
 
-/// The cost of parsing a network and checking whether another network contains the parsed network.
+/// The cost of parsing a network and checking whether the receiver contains this network.
 pub(super) const CONTAINS_CIDR_TEXT: Costs = Costs::new(
     StaticCost::Of(estimated::contains_cidr_text),
     RuntimeCost::ByArgs(measured::contains_cidr_text),

@@ -44,7 +44,8 @@ fn size_of_result_of_replace_is_estimated() {
     check(4, [(1, 2), (1, 1)], (2, 4));
 }
 
-/// For values of unknown size, upstream assumes at most a tenth of the maximum string length as the cost.
+/// Even if the sizes of the values are unknown, the estimated cost is bounded. It is at most a tenth of the maximum
+/// length of a format name.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestTypeEquality`.
 #[test]

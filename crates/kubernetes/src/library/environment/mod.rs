@@ -132,11 +132,10 @@ fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
 
 /// Returns the base environment of `release`: functions and named types, without variables.
 ///
-/// With the release of a [`KubernetesVersion`], the environment corresponds to `StoredExpressions` of the API server. The
-/// API server checks the expressions of a created object in the environment `NewExpressions`, which lacks the additions
-/// of the newest version.
-/// [`too_new`](super::too_new::too_new) finds the uses of these additions in an expression, and [`is_whole_in`] returns
-/// true if a version has no such additions.
+/// For the release of a [`KubernetesVersion`], the environment corresponds to `StoredExpressions` of the API server.
+/// The API server checks the expressions of a created object in the environment `NewExpressions`, which lacks the
+/// additions of the newest version. [`too_new`](super::too_new::too_new) finds uses of these additions in an
+/// expression, and [`is_whole_in`] returns true if a version has no such additions.
 ///
 /// An environment is built once for each release and never freed.
 ///
@@ -147,8 +146,8 @@ pub fn base_env(release: impl Into<Release>) -> &'static Env {
     ENVS.get_or_build(release.into(), new_base_env)
 }
 
-/// Returns the scalar types whose names the checker knows in environments with object types, in addition to CEL's types.
-/// They cannot be evaluated: `type(x) == timestamp` is an error of the planner.
+/// Returns scalar types whose names only the type checker knows, in environments with object types. The planner rejects
+/// expressions with these names, such as `type(x) == timestamp`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/types.go`, `findScalar`.
 pub fn declared_scalars() -> impl Iterator<Item = (Arc<str>, Type)> {
@@ -177,7 +176,7 @@ impl ByRelease {
     }
 }
 
-/// Returns the rows, in all releases, of the overload that `row` declares.
+/// Returns the rows for the same overload as `row`, in all releases.
 pub(crate) fn rows_with_id_of(
     row: &'static OverloadRow,
 ) -> impl Iterator<Item = &'static OverloadRow> {

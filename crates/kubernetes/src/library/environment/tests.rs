@@ -35,8 +35,7 @@ fn every_overload_has_an_implementation() {
     }
 }
 
-/// Some overloads have a cost that only depends on the lengths of the arguments and is computed before the call. The
-/// cost must then not depend on the result.
+/// For some overloads, the cost is charged before the call, because it depends only on the lengths of the arguments.
 #[test]
 fn cost_charged_before_a_call_does_not_depend_on_its_result() {
     for row in rows()
@@ -72,8 +71,8 @@ fn overload_rows_are_well_formed() {
             source.symbol.starts_with("cel-go ") || source.symbol.starts_with("k8s.io/"),
             "{row:?}"
         );
-        // If no argument determines a type parameter of the result, the checker sets the parameter to `dyn`. Only these
-        // two overloads have such a parameter.
+        // The checker sets a type parameter of the result to `dyn` if no argument determines it. Only the two overloads
+        // below have such a parameter.
         let open = params(result)
             .iter()
             .any(|param| !args.iter().any(|arg| params(*arg).contains(param)));
@@ -95,7 +94,8 @@ fn overloads_of_a_function_have_different_signatures() {
     }
 }
 
-/// The overload of equality is counted once in each version: the row with the API server's costs comes first.
+/// The two rows of the equality operator count as one overload in each version, because only the first row is used: the
+/// one with the API server's costs.
 #[test]
 fn number_of_overloads_per_version_is_unchanged() {
     let n_overloads = |version: KubernetesVersion| -> usize {
@@ -136,8 +136,8 @@ fn overloads_with_same_id_are_never_in_the_same_release() {
     }
 }
 
-/// A version accepts its own additions only in stored expressions, not in new expressions. The next version accepts
-/// them in new expressions as well.
+/// A version accepts the functions that it introduces only in stored expressions. The next version also accepts them in
+/// new expressions.
 #[test]
 fn new_expressions_cannot_use_additions_of_their_own_version() {
     let newest = KubernetesVersion::NEWEST;
@@ -224,7 +224,7 @@ fn type_names_without_declaration_do_not_resolve() {
     assert_eq!(named("kubernetes.Quantity"), None);
 }
 
-/// Functions whose results have an unknown size. Costs that depend on such a size are unbounded.
+/// Functions whose results have an unknown size. A cost that depends on the size of such a result is unbounded.
 const RESULTS_OF_UNKNOWN_SIZE: [&str; 35] = [
     "add",
     "check",
@@ -263,7 +263,8 @@ const RESULTS_OF_UNKNOWN_SIZE: [&str; 35] = [
     "validate",
 ];
 
-/// Each function whose result has a size either has a rule for this size, or is in [`RESULTS_OF_UNKNOWN_SIZE`].
+/// If the values of a function's result type vary in size, the function either has a rule for the size or is in
+/// [`RESULTS_OF_UNKNOWN_SIZE`].
 #[test]
 fn results_with_size_have_a_bound() {
     let has_size = |sig: Sig| {

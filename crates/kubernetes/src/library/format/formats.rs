@@ -14,10 +14,10 @@ use super::validation;
 pub struct Format {
     /// The function name without the prefix `format.`.
     pub function: &'static str,
-    /// The name used to compare two formats.
+    /// The name. Two formats are equal if their names are equal.
     pub name: &'static str,
     check: fn(&str) -> Vec<String>,
-    /// The length of the regular expression that upstream assumes for the cost, in bytes.
+    /// The length that upstream assumes for the format's regular expression when it computes costs, in bytes.
     pub pattern_len: u64,
 }
 

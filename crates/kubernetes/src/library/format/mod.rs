@@ -172,7 +172,7 @@ fn validate(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(optional_list(format.messages(text(args, 1)?)))
 }
 
-/// Returns an optional list of `messages`, without a value if there are none.
+/// Returns a CEL optional that contains the list `messages`, or no value if the list is empty.
 fn optional_list(messages: Vec<std::string::String>) -> Value {
     if messages.is_empty() {
         Value::none()
@@ -192,7 +192,7 @@ fn validate_characters(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(optional_list(messages.collect()))
 }
 
-/// Returns the cost of validating a string. Upstream assumes a match with a regular expression.
+/// Returns the cost of validating a string. The cost is that of matching a regular expression, as in upstream.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 fn validation_cost(args: &[Value]) -> u64 {

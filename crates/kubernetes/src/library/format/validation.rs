@@ -22,7 +22,7 @@ const BYTES: &str = "bytes";
 /// The description of a valid key in the message about an invalid one.
 const LABEL_KEY: &str = "a valid label key";
 
-/// Returns a message of this module in the wording of versions before 1.35.
+/// Converts a message of this module to the wording of versions before 1.35.
 ///
 /// Source: apimachinery 0.34 `pkg/util/validation/validation.go`, `MaxLenError`, `IsQualifiedName`.
 #[must_use]
@@ -114,8 +114,8 @@ pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Replaces a trailing `-` and the character before it with `a`. The prefix of a generated name is validated in this
-/// form.
+/// Replaces a trailing `-` and the character before it with `a`. The prefix of a generated name is validated after this
+/// replacement.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validation/generic.go`, `maskTrailingDash`.
 #[must_use]
@@ -230,7 +230,7 @@ pub fn is_base64(text: &str) -> bool {
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/date.go`, `IsDate`.
 #[must_use]
 pub fn is_date(text: &str) -> bool {
-    // The year 0 is valid here, although such a timestamp is out of range.
+    // The year 0 is valid in a date, although a CEL timestamp cannot have this year.
     text.len() == "2024-02-29".len()
         && parse_timestamp(&format!("{text}T00:00:00Z")) != Err(TimestampError::Malformed)
 }
@@ -270,7 +270,7 @@ fn is_time(text: &str) -> bool {
         let offset = offset.and_then(|offset| offset.split_once(':'));
         zone == "z" || offset.is_some_and(|(h, m)| number(h).is_some() && number(m).is_some())
     };
-    // Upstream's pattern has an unescaped dot. Any character may therefore precede the fraction of a second.
+    // The dot in upstream's regular expression is unescaped, so any character may precede the fraction of a second.
     let mut after = rest.chars();
     let fraction = after.next().filter(|c| *c != '\n').map(|_| after.as_str());
     let zone = fraction.map(|fraction| fraction.trim_start_matches(|c: char| c.is_ascii_digit()));

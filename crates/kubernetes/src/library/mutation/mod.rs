@@ -38,7 +38,8 @@ pub fn json_patch_type() -> Type {
     Type::Struct(StructType::new(JSON_PATCH, Arc::new(PatchFields)))
 }
 
-/// Returns the base environment of mutation expressions of `release`: [`base_env`] with the functions and types for mutations.
+/// Returns the base environment of mutation expressions of `release`. It is [`base_env`] with the functions and types
+/// for mutations.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/cel/compile.go`, `hasPatchTypes`.
 #[must_use]
@@ -89,7 +90,7 @@ impl TypeResolver for Resolver {
     }
 }
 
-/// The fields of an `Object` type. Any field exists and has the type `dyn`.
+/// The fields of an `Object` type. Every field name is valid, and every field has the type `dyn`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/mutation/dynamic/objects.go`, `ObjectType.Field`.
 #[derive(Debug)]

@@ -180,7 +180,7 @@ impl Opaque for ObjectValue {
     }
 }
 
-/// Converts a nested value to a Go value and back.
+/// Converts a nested value to a Go value and back to CEL.
 fn converted(value: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     match value {
         Value::List(list) => match list.as_slice() {

@@ -13,7 +13,7 @@ fn env() -> Env {
     mutation_env(KubernetesVersion::DEFAULT).extend([Variable::new("object", Type::Dyn)])
 }
 
-/// Returns the errors of checking or planning the expression. Without errors, returns the type of the expression.
+/// Returns the errors from checking or planning the expression. If there are none, returns the type of the expression.
 fn rejection(text: &str) -> String {
     let ast = Arc::new(syntax::parse(text).0.unwrap());
     let env = env();

@@ -1,7 +1,7 @@
 //! The number of a quantity as a scaled 64-bit integer ([`ScaledInt`]), and the canonical forms of numbers.
 //!
 //! If a number does not fit into a 64-bit integer times a power of ten, it is a [`Decimal`]. Expressions can observe
-//! the difference, because `isInteger` is false and `asInteger` fails for a [`Decimal`].
+//! the difference: for a [`Decimal`], `isInteger` returns false and `asInteger` fails.
 //!
 //! Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `math.go`.
 

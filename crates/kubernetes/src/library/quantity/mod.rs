@@ -152,8 +152,8 @@ impl Opaque for Quantity {
     }
 }
 
-/// Converts the error. Too many digits end the evaluation, because upstream has no digit limit and would return a
-/// result.
+/// Converts an error of a quantity. An error about too many digits ends the evaluation. Upstream has no such limit, so
+/// the result of the expression is unknown.
 fn failed(error: QuantityError) -> EvalError {
     match error {
         QuantityError::TooLong => Exceeded::QuantityDigits.into(),
@@ -228,13 +228,14 @@ const fn sum_row(function: &'static str, id: &'static str, args: &'static [Sig])
     OverloadRow::member(function, id, args, QUANTITY, NOMINAL, SOURCE)
 }
 
-/// Adds like Kubernetes before 1.37: if the receiver is a large number, it changes too.
+/// Adds like Kubernetes before 1.37: if the receiver is in the decimal representation, it also becomes the sum.
 fn add_in_place(_: &EvalBudget, args: &[Value]) -> Result {
     let sum = opaque::<Quantity>(args, 0)?.plus_in_place(&operand(args)?);
     sum.map(Value::opaque).map_err(failed)
 }
 
-/// Subtracts like Kubernetes before 1.37: if the receiver is a large number, it changes too.
+/// Subtracts like Kubernetes before 1.37: if the receiver is in the decimal representation, it also becomes the
+/// difference.
 fn sub_in_place(_: &EvalBudget, args: &[Value]) -> Result {
     let difference = opaque::<Quantity>(args, 0)?.minus_in_place(&operand(args)?);
     difference.map(Value::opaque).map_err(failed)

@@ -54,8 +54,8 @@ enum Notation {
 #[derive(Clone, Debug)]
 enum Amount {
     Scaled(ScaledInt),
-    /// A decimal number, shared by several quantities. In upstream, an addition changes the number of the left operand
-    /// in place, and the sum shares this number.
+    /// A decimal number that several quantities can share. In upstream, an addition changes the number of the left
+    /// operand in place, and the sum shares this number.
     Decimal(Arc<Mutex<Decimal>>),
 }
 
@@ -93,7 +93,7 @@ impl Amount {
 struct State {
     amount: Amount,
     notation: Notation,
-    /// The input, if it was already in canonical form.
+    /// The parsed string, if it was already in canonical form.
     text: Option<Box<str>>,
 }
 
@@ -253,7 +253,7 @@ impl Quantity {
         self.state().copied().plus(&other.state(), false)
     }
 
-    /// Returns the sum of both quantities. If this quantity is a large number, its value becomes the sum.
+    /// Returns the sum of both quantities. If this quantity is in the decimal representation, it also becomes the sum.
     ///
     /// # Errors
     ///
@@ -276,7 +276,8 @@ impl Quantity {
         self.state().copied().plus(&other.state(), true)
     }
 
-    /// Returns the difference of both quantities. If this quantity is a large number, its value becomes the difference.
+    /// Returns the difference of both quantities. If this quantity is in the decimal representation, it also becomes
+    /// the difference.
     ///
     /// # Errors
     ///
@@ -365,8 +366,8 @@ impl State {
         Ok((digits, suffix))
     }
 
-    /// Returns the digits and the exponent of 1024. Returns `None` for a fraction and for a magnitude below 1024. Such
-    /// quantities have no binary suffix.
+    /// Returns the digits and the exponent of 1024. Returns `None` if the quantity has no binary suffix, because it is
+    /// a fraction or its magnitude is below 1024.
     fn canonical_binary(&self) -> Result<Option<(String, i32)>, TooLong> {
         let limit = |value| Amount::Scaled(ScaledInt { value, scale: 0 });
         if self.amount.compare(&limit(-1024))?.is_gt() && self.amount.compare(&limit(1024))?.is_lt()
@@ -550,7 +551,7 @@ impl Suffix {
     }
 }
 
-/// Creates the quantity as a scaled 64-bit integer. Returns `None` if the number has too many digits.
+/// Creates the quantity as a scaled 64-bit integer. Returns `None` if the number does not fit into this form.
 fn parse_scaled(
     text: &str,
     parts: &Parts<'_>,

@@ -137,8 +137,8 @@ fn parse(
     args: &[Value],
 ) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
     let text = text(args, 0)?;
-    // An upper bound for the memory of the identifiers. An identifier and its dot have at least two characters. The
-    // list of identifiers has at most twice the needed capacity.
+    // An upper bound for the memory of the identifiers: an identifier with its dot has at least two characters, and the
+    // capacity of the list is at most twice its length.
     budget.reserve(text.len().saturating_mul(IDENTIFIER))?;
     Ok(match args.get(1) {
         Some(Value::Bool(true)) => Semver::parse_normalized(text),

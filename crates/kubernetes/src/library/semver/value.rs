@@ -159,7 +159,7 @@ fn split_off(text: &str, separator: char) -> (&str, Option<&str>) {
         .map_or((text, None), |(before, after)| (before, Some(after)))
 }
 
-/// Removes leading zeros, but keeps the last zero of `00`.
+/// Removes leading zeros, but keeps one zero if no digit follows, as in `00`.
 fn without_zeros(part: &str) -> String {
     if part.len() < 2 {
         return part.to_owned();

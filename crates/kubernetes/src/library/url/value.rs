@@ -24,7 +24,7 @@ pub struct Url {
     user: Option<User>,
     host: Vec<u8>,
     path: Vec<u8>,
-    /// The encoded path from the input, if it differs from the default encoding.
+    /// The path as it is encoded in the input, if this differs from the default encoding.
     raw_path: String,
     omit_host: bool,
     force_query: bool,
@@ -102,7 +102,7 @@ fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
         let value = high << 4 | low;
         let is_percent = value == b'%';
         let allowed = match part {
-            // In a host, only non-ASCII bytes and the `%` before a zone can be percent-encoded.
+            // In a host, percent-encoding is allowed only for non-ASCII bytes and for the `%` before a zone.
             Part::Host => high >= 8 || is_percent,
             Part::Zone => is_percent || value == b' ' || !Part::Host.must_escape(value),
             _ => true,
@@ -341,7 +341,7 @@ impl Url {
         }
     }
 
-    /// Returns the query parameters: each name with all its values. Skips invalid parameters.
+    /// Returns the query parameters, each with its name and all its values. Invalid parameters are skipped.
     ///
     /// Source: Go `net/url/url.go`, `parseQuery`, `urlParamsWithinMax`.
     #[must_use]
@@ -372,7 +372,7 @@ impl Url {
     }
 }
 
-/// The maximum number of query parameters. A longer query is ignored as a whole.
+/// The maximum number of query parameters. A query with more parameters is ignored as a whole.
 ///
 /// Source: Go `net/url/url.go`, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
