@@ -1,6 +1,6 @@
 //! Decodes `metadata` into Go's `ObjectMeta`. Unknown fields are pruned. A field of the wrong type is an error.
 //!
-//! Differs: upstream's error for an invalid time also quotes the part that cannot be parsed.
+//! Differs: for an invalid time, upstream's error also quotes the part of the time that cannot be parsed.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/{algorithm,coerce}.go`
 //! (`GetObjectMetaWithOptions`); apimachinery `pkg/apis/meta/v1/types.go` (`ObjectMeta`); `sigs.k8s.io/json`.
@@ -33,7 +33,7 @@ pub enum Type {
     List,
     /// A list of structs, with the name of the Go struct and its fields.
     Structs(&'static str, &'static [Field]),
-    /// Any JSON value. It is not changed.
+    /// Any JSON value, which is not changed.
     Raw,
 }
 
@@ -254,7 +254,7 @@ fn read_value(
         (Type::Int, Json::Number(number)) if number.is_i64() => Ok(value.clone()),
         (Type::Int, Json::Number(number)) => {
             let written = go_json::number_text(number);
-            // Go encodes the double `3.0` as `3`, which it can decode as an integer.
+            // Go encodes the double `3.0` as `3`, and can decode this as an integer.
             match written.parse::<i64>() {
                 Ok(whole) => Ok(whole.into()),
                 Err(_) => Err(format!(

@@ -146,8 +146,8 @@ fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
     Ok(address.ip)
 }
 
-/// Returns the address in `value`, which is a string or an IP address. If there is no address, the error is `no such
-/// overload`, as in upstream.
+/// Returns the address in `value`, which is a string or an IP address. As in upstream, every error is `no such
+/// overload`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIPString`, `cidrContainsIP`.
 pub(super) fn address_of(value: Option<&Value>) -> std::result::Result<IpAddr, EvalError> {

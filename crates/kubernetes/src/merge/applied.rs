@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 /// A value of an `applyConfiguration` object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
-    /// A JSON null. In contrast, a CEL null is a [`NonJson`] value, as in the API server.
+    /// A JSON null. A CEL null is not a JSON null, but a [`NonJson`] value, as in the API server.
     Null,
     /// A JSON boolean.
     Bool(bool),
@@ -25,12 +25,12 @@ pub enum Applied {
     NonJson(NonJson),
 }
 
-/// A CEL value that JSON cannot represent, as Go formats the value in error messages.
+/// A CEL value that JSON cannot represent, in the forms in which Go formats it in error messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonJson {
     /// The Go type, formatted with `%T`.
     pub go_type: String,
-    /// The value as part of a pointer to a struct, formatted with `%v`.
+    /// The value formatted with `%v`, as a part of a pointer to a struct.
     pub plain: String,
     /// The value, formatted with `%#v`.
     pub syntax: String,
@@ -58,7 +58,6 @@ impl From<&Value> for Applied {
 }
 
 impl Applied {
-    /// Returns true if the value has at most `depth` nested levels.
     pub(super) fn is_shallower(&self, depth: usize) -> bool {
         let mut open = vec![(self, 1_usize)];
         while let Some((value, level)) = open.pop() {

@@ -46,7 +46,7 @@ impl Atomics {
                     self.push(path);
                 }
                 for (name, value) in fields {
-                    // The API server does not search in undeclared fields.
+                    // The API server does not search undeclared fields for atomic values.
                     if let Some(field) = map.fields.get(*name) {
                         self.visit(types, &field.type_, value, &Path::Field(path, name));
                     }

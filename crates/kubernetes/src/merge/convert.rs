@@ -11,9 +11,9 @@ use super::types::{Atom, Field, ListType, MapType, Relationship, Scalar, Target,
 use crate::schema::Gvk;
 use crate::schema::extensions::{GROUP_VERSION_KIND, PRESERVE_UNKNOWN_FIELDS};
 
-/// The type of values without a schema that are replaced as a whole.
+/// The type for values that have no schema and are replaced as a whole.
 const UNTYPED: &str = "__untyped_atomic_";
-/// The type of values without a schema whose maps are merged by entry.
+/// The type for values that have no schema. Maps among these values are merged by entry.
 const DEDUCED: &str = "__untyped_deduced_";
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -64,8 +64,8 @@ pub(super) fn convert(schemas: &Schemas) -> Result<(Named, Kinds), Vec<String>> 
     Ok((named, kinds))
 }
 
-/// Returns a type for values without a schema. `entry` is the type name of map entries. `relationship` determines how
-/// maps are merged.
+/// Returns a type for values without a schema. `entry` is the name of the type of map entries. `relationship`
+/// determines how maps are merged.
 fn untyped(entry: &str, relationship: Relationship) -> Atom {
     Atom {
         map: Some(Box::new(MapType {
@@ -99,7 +99,6 @@ fn reference(schema: &Value) -> Option<&str> {
 }
 
 struct Converter<'a> {
-    /// The name of the schema, used in error messages.
     name: String,
     /// True if this schema or an enclosing schema preserves unknown fields.
     preserves: bool,
@@ -307,7 +306,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Returns the first type, or an empty string. A structural schema has at most one type.
+/// Returns the first type in `type`, or an empty string. A structural schema has at most one type.
 fn type_of(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(type_)) => type_,

@@ -10,7 +10,7 @@ use crate::schema::crd::{Crd, CrdVersion, MAX_JSON_DEPTH, META, OBJECT_META, is_
 use crate::schema::extensions::{EMBEDDED_RESOURCE, GROUP_VERSION_KIND};
 use crate::schema::{SchemaError, refs, structural};
 
-/// The keywords that affect merges and contain no schemas.
+/// The keywords that affect merges and whose values contain no schemas.
 const KEPT: [&str; 9] = [
     "type",
     "format",

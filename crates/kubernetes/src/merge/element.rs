@@ -66,7 +66,7 @@ impl Eq for Key<'_> {}
 /// Returns the key of a list item.
 ///
 /// # Errors
-/// Returns the API server's message if the list is not associative or the item has no valid key.
+/// Returns the API server's message if the list is not associative, or if the item has no valid key.
 pub(super) fn key_of<'a>(
     types: &'a Types,
     list: &'a ListType,
@@ -140,7 +140,7 @@ fn default_of<'a>(
         .get(name)
         .and_then(|field| field.default.as_ref());
     Ok(default.map(|default| match Node::from_json(default) {
-        // Upstream decodes defaults as generic JSON. All numbers are then doubles.
+        // Upstream decodes defaults as generic JSON, so all numbers are doubles.
         #[expect(
             clippy::cast_precision_loss,
             reason = "upstream converts the integer to a double"

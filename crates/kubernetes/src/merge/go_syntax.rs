@@ -19,7 +19,7 @@ pub(super) fn type_name<'a>(node: &Node<'a>) -> &'a str {
     }
 }
 
-/// Formats the value with `%v`. In upstream, the value is part of a pointer to a struct.
+/// Formats the value with `%v`. In upstream, the value is formatted as a part of a pointer to a struct.
 pub(super) fn plain(node: &Node<'_>) -> String {
     let mut text = String::from("&{");
     push_plain(&mut text, node);
@@ -60,7 +60,7 @@ fn push_plain(into: &mut String, node: &Node<'_>) {
     }
 }
 
-/// Formats the value with `%#v`. In upstream, the value is part of a pointer to a struct.
+/// Formats the value with `%#v`. In upstream, the value is formatted as a part of a pointer to a struct.
 pub(super) fn syntax(node: &Node<'_>) -> String {
     let mut text = String::from("&value.valueUnstructured{Value:");
     push_syntax(&mut text, node);

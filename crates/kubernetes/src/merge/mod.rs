@@ -1,5 +1,5 @@
 //! Merges an applied object into a live object, based on the schema of the kind. The API server does the same for the
-//! `applyConfiguration` of mutating policies: server-side apply without field ownership.
+//! `applyConfiguration` of mutating policies, which is a server-side apply without field ownership.
 //!
 //! [`Types`] contains the types of one OpenAPI document. [`apply`] merges two objects. If the schema of a list declares
 //! keys, the list is merged item by item. An applied object with atomic lists, maps or structs is rejected.

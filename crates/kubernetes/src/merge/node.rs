@@ -89,7 +89,7 @@ impl<'a> Node<'a> {
         )
     }
 
-    /// Formats the value as a list item's key in a path.
+    /// Formats the value as the key of a list item in a path.
     ///
     /// Source: structured-merge-diff `value/value.go`, `ToString`. Upstream's order of map entries is random.
     pub(super) fn path_text(&self) -> String {
@@ -116,7 +116,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Compares two values of any types. Used to find equal items in sets.
+    /// Compares two values of any types. Sets use this order to find equal items.
     ///
     /// Source: structured-merge-diff `value/value.go`, `Compare`.
     pub(super) fn compare(&self, other: &Self) -> Ordering {

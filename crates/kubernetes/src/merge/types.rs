@@ -79,8 +79,8 @@ impl Types {
         self.kinds.get(gvk)
     }
 
-    /// Resolves a reference. Returns `None` if there is no type with this name. Also returns `None` if `reference`
-    /// overrides the relationship of a type that is neither a map nor a list.
+    /// Resolves a reference to a type. Returns `None` if there is no type with this name, or if `reference` overrides
+    /// the relationship of a type that is neither a map nor a list.
     ///
     /// Source: structured-merge-diff `schema/elements.go`, `Schema.Resolve`.
     pub(super) fn resolve<'a>(&'a self, reference: &'a TypeRef) -> Option<Resolved<'a>> {
@@ -109,7 +109,8 @@ impl Types {
     }
 }
 
-/// A type with up to three alternatives: map, scalar and list. A member that is `None` is not an allowed alternative.
+/// A type with up to three alternatives: map, scalar and list. A member is `None` if the type does not have this
+/// alternative.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atom {
     pub(super) map: Option<Box<MapType>>,
@@ -139,7 +140,7 @@ pub(super) enum Relationship {
 #[derive(Clone, Debug)]
 pub(super) struct MapType {
     pub(super) fields: BTreeMap<String, Field>,
-    /// The type of undeclared entries. `None` if only the entries in `fields` are allowed.
+    /// The type of entries that `fields` does not contain. `None` if such entries are not allowed.
     pub(super) element: Option<TypeRef>,
     pub(super) relationship: Relationship,
 }
@@ -188,7 +189,8 @@ impl TypeRef {
     }
 }
 
-/// A resolved type. A relationship in the reference has already replaced the type's own relationship.
+/// A resolved type. If the reference overrides the type's relationship, the members contain the relationship of the
+/// reference.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resolved<'a> {
     pub(super) map: Option<(&'a MapType, Relationship)>,

@@ -28,11 +28,11 @@ struct Merge<'a> {
     types: &'a Types,
 }
 
-/// A value in the live or the applied object. `None` if this object has no such value.
+/// A live or applied value. `None` if the object has no value at this path.
 type Side<'v, 'a> = Option<&'v Node<'a>>;
 
-/// Merges scalars, and lists or maps that are replaced as a whole. Returns the right value if present, otherwise the
-/// left value.
+/// Merges values that are replaced as a whole, such as scalars. Returns the right value if present, otherwise the left
+/// value.
 fn leaf(left: Side<'_, '_>, right: Side<'_, '_>) -> Option<Value> {
     right.or(left).map(Node::to_json)
 }
@@ -58,8 +58,8 @@ impl<'a> Merge<'a> {
             return self.form(of_left, type_, left, right, path, errors);
         }
         if left.is_some() && !of_left.has_forms_of(&of_right) {
-            // The values match different alternatives of the type. Upstream first merges with the alternatives that
-            // match the left value. It discards the result, but reports the errors.
+            // The values match different alternatives of the type. Upstream also merges them with the alternatives that
+            // match the left value. It discards this result, but reports its errors.
             self.form(of_left, type_, left, right, path, errors);
         }
         self.form(of_right, type_, left, right, path, errors)
@@ -179,7 +179,7 @@ impl<'a> Merge<'a> {
                     (left.by_key(key, of_left), right.by_key(key, of_right))
                 }
             };
-            // Errors of list items are discarded, as in upstream.
+            // As in upstream, errors in list items are discarded.
             let mut dropped = Texts::default();
             let type_ = &list.element;
             merged.extend(self.value(type_, of_left, of_right, &Path::Root, &mut dropped));
@@ -241,7 +241,7 @@ fn items_of<'v, 'a>(side: Side<'v, 'a>) -> &'v [Node<'a>] {
     }
 }
 
-/// Numbers the keys of the items of two lists. Equal keys have the same number.
+/// Numbers for the keys of the items of two lists. Equal keys have the same number.
 #[derive(Debug, Default)]
 struct Keys<'a> {
     ids: BTreeMap<Key<'a>, usize>,
@@ -260,11 +260,11 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// The keys of a list's items in order, and the index of each key's item.
+/// The keys of the items of a list, in order, and the index of the item with each key.
 #[derive(Debug, Default)]
 struct Indexed {
     keys: Vec<usize>,
-    /// The index of each key's item. `None` if several items have this key.
+    /// The index of the item with each key. `None` if several items have this key.
     observed: BTreeMap<usize, Option<usize>>,
 }
 
@@ -273,7 +273,7 @@ impl Indexed {
         self.observed.contains_key(&key)
     }
 
-    /// Returns the item with this key. Returns a null if several items have this key, and `None` if no item has it.
+    /// Returns the item with this key, or `None` if no item has the key. If several items have the key, returns a null.
     fn by_key<'v, 'a>(&self, key: usize, items: &'v [Node<'a>]) -> Option<&'v Node<'a>> {
         match self.observed.get(&key)? {
             Some(n) => items.get(*n),
@@ -287,14 +287,14 @@ impl Indexed {
 enum Step {
     /// The left item at this index. No right item has the same key.
     Left(usize),
-    /// The merged items with this key. The key comes next in both lists.
+    /// The left and right items with this key, merged. This key is next in both lists.
     Both(usize),
-    /// The right item with this key. If the left list has an item with this key, both items are merged.
+    /// The right item with this key. If a left item has the same key, both items are merged.
     Right(usize),
 }
 
-/// Returns the order of the merged list. Right items keep their order. Items that are only in the left list keep their
-/// positions.
+/// Returns the origins of the items in the merged list, in order. Right items keep their order. Items that are only in
+/// the left list keep their positions.
 ///
 /// Source: structured-merge-diff `typed/merge.go`, `visitListItems`.
 fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
@@ -317,7 +317,8 @@ fn steps(left: &Indexed, right: &Indexed) -> Vec<Step> {
                 continue;
             }
             if right.has(key) && next_shared.is_some_and(|next| next != key) {
-                // The right list has this key at another position. The item is merged at that position.
+                // The right list has this key at a different position. The item is merged when the loop reaches that
+                // position.
                 at_left = at_left.saturating_add(1);
                 continue;
             }

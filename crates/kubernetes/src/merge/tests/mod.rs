@@ -179,7 +179,7 @@ fn sets_keep_order_of_applied_items() {
         json!([false]),
         json!([true, "a", false]),
     );
-    // Duplicate items in the live list remain.
+    // Items that occur twice in the live list are kept.
     check(json!(["a", "a"]), json!(["b"]), json!(["a", "a", "b"]));
 }
 
@@ -200,7 +200,7 @@ fn items_of_list_type_map_are_merged_by_key() {
             json!([{"k": "a", "v": 1}, {"k": "b", "v": 2, "l": 3}, {"k": "c"}]),
         );
     }
-    // The key field `l` has a default, which is used if `l` is absent.
+    // If the key field `l` is absent, its default is used.
     check(
         "map2",
         json!([{"k": "a", "v": 1}, {"k": "a", "l": 2, "v": 2}]),
