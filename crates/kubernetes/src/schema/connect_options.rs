@@ -1,5 +1,5 @@
-//! The types of the objects of CONNECT requests, such as `PodExecOptions`. The API server reads them from URL parameters,
-//! so OpenAPI documents do not contain them.
+//! The types of the objects in CONNECT requests, such as `PodExecOptions`. The API server decodes these objects from
+//! URL parameters, so OpenAPI documents do not contain their types.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// The names and the types of fields.
 type Fields = &'static [(&'static str, &'static str)];
 
-/// The kinds, all in the group version `v1`. The fields of a kind are the concatenation of its lists.
+/// The kinds, all in the group version `v1`. Each kind has the fields in all of its lists.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`.
 const KINDS: [(&str, &[Fields]); 6] = [

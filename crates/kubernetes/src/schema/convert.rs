@@ -22,21 +22,21 @@ pub(super) struct Converter<'a, 'i> {
     schemas: &'a [Entry<'a>],
     references: References<'a>,
     interner: &'i mut Interner,
-    /// The behavior of the API server, for the types of validation rules. `None` for other types, whose sizes the API
-    /// server does not use.
+    /// The behavior of the API server, if the types are for validation rules. `None` for other types, because the API
+    /// server does not use their sizes.
     rules: Option<Behavior>,
-    /// The types of references that were converted while no other reference of the same cycle was on the path.
+    /// The results for references that were converted while no other reference of the same cycle was on the path.
     free: HashMap<RefId, ConversionResult>,
-    /// The types of references that were converted while other references of the same cycle were on the path. The key
-    /// consists of the reference and these other references, in sorted order.
+    /// The results for references that were converted while other references of the same cycle were on the path. The
+    /// key consists of the reference and those other references, in sorted order.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
-    /// The current cycle, and the remaining number of schemas that may be converted for this cycle.
+    /// The number of the current cycle, and how many more schemas may be converted for this cycle.
     cycle_left: (Option<u32>, u32),
-    /// The remaining number of schemas that may be converted for all cycles together.
+    /// The number of schemas that may still be converted for all cycles together.
     cycles_left: u32,
 }
 
-/// The maximum length of a name.
+/// The maximum length of an object name, in characters.
 ///
 /// Source: apimachinery `pkg/util/validation/validation.go`, `DNS1123SubdomainMaxLength`.
 const MAX_NAME_LENGTH: i64 = 253;
@@ -51,7 +51,7 @@ enum Place {
     Resource,
     /// The target of a reference.
     Named,
-    /// Nested in another schema.
+    /// A schema nested in another schema.
     Inline,
 }
 
@@ -59,7 +59,7 @@ enum Place {
 struct Path {
     /// The references on the path, root first.
     refs: Vec<RefId>,
-    /// The number of references on the path for which a reference of the same cycle is earlier on the path.
+    /// The number of references on the path that come after a different reference of the same cycle.
     n_cyclic: usize,
     depth: u16,
 }
@@ -77,8 +77,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             cycle_left: (None, 0),
             cycles_left: sizes::MAX_PARTS_OF_CYCLES,
         };
-        // References are converted in topological order. The targets of nested references are therefore already
-        // converted, and the recursion ends at the current schema and its cycle.
+        // References are converted in topological order. Nested references to schemas outside of the current cycle are
+        // therefore already converted, so the recursion does not leave the cycle.
         for id in converter.references.in_order() {
             // References of the same cycle are adjacent in this order.
             let cycle = converter.references.cycle(id);
@@ -95,9 +95,8 @@ impl<'a, 'i> Converter<'a, 'i> {
     pub(super) fn root(&mut self, idx: usize) -> ConversionResult {
         let (name, schema) = self.schemas.get(idx).ok_or(SchemaError::UnknownKind)?;
         let mut schema = schema.map_err(Clone::clone)?;
-        // Upstream identifies the root by its name, and a reference by its full `$ref` value. Most references have a
-        // prefix, so they differ from the name of the root. A reference without a prefix may equal the name of the
-        // root.
+        // Upstream identifies the root by its name, and a reference by its `$ref` value. Only a reference without a
+        // prefix can equal the name of the root.
         let refs = self.references.id(name).into_iter().collect();
         self.cycle_left = (None, sizes::MAX_PARTS_OF_CYCLE);
         let mut path = Path {
@@ -138,8 +137,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, place, &mut Path::default())
     }
 
-    /// Returns the id and the target schema of the reference `text`. Returns `None` if the reference is in `refs`, the
-    /// references on the path.
+    /// Returns the id and the target schema of the reference `text`. Returns `None` if the reference is in `refs`,
+    /// which contains the references on the path.
     fn resolve(
         &self,
         text: &str,
@@ -205,7 +204,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         }
     }
 
-    /// Returns the type of a schema, ignoring the schema's own `$ref`.
+    /// Returns the type of a schema. Ignores the schema's own `$ref`.
     fn converted(&mut self, schema: &'a Schema, place: Place, path: &mut Path) -> ConversionResult {
         checkpoint();
         if path.depth >= sizes::MAX_DEPTH {
@@ -253,7 +252,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         place: Place,
         path: &mut Path,
     ) -> Result<DeclType, SchemaError> {
-        // Resolve all references, even those that do not affect the type. Upstream rejects any dangling reference.
+        // Resolve all references, even if they do not affect the type, because upstream rejects every dangling
+        // reference.
         let mut properties = Vec::new();
         let (mut value, mut items) = (None, None);
         if let Some(details) = schema.details() {
@@ -323,8 +323,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             let required = required
                 .binary_search_by(|known| (**known).cmp(name))
                 .is_ok();
-            // A request may omit a required property that has a default. The API server sets the default before it
-            // evaluates expressions.
+            // A required property with a default does not count, because a request may omit it. The API server sets the
+            // default before it evaluates expressions.
             if type_.is_exposed() && required && !type_.has_default {
                 let size = i64::try_from(name.len())
                     .unwrap_or(i64::MAX)
@@ -381,7 +381,8 @@ impl<'a, 'i> Converter<'a, 'i> {
         Some((refs, schema))
     }
 
-    /// Replaces `kind`, `apiVersion` and `metadata` with the minimal fields of a resource with this schema.
+    /// Replaces the types of `kind`, `apiVersion` and `metadata`. The new type of `metadata` declares only `name` and
+    /// `generateName`.
     fn add_object_meta(
         &mut self,
         properties: &mut Vec<(&'a str, Arc<DeclType>)>,
@@ -420,7 +421,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 }
 
-/// Returns the type of a reference that is nested in itself: an object without declared fields.
+/// Returns the type of a reference inside its own target: an object without declared fields.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `populateRefs`.
 fn truncated() -> DeclType {
@@ -430,8 +431,8 @@ fn truncated() -> DeclType {
 /// Returns true if objects may have undeclared fields.
 ///
 /// A schema without properties allows any fields if it is named or a root. Examples are `RawExtension` and the
-/// published schemas of CRDs whose schema is not structural. An inline schema without properties is part of a
-/// structural schema. Undeclared fields are pruned there.
+/// published schema of a CRD whose schema is not structural. An inline schema without properties is part of a
+/// structural schema, where undeclared fields are pruned.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning` (`prune`).
 fn is_open(schema: &Schema, place: Place) -> bool {

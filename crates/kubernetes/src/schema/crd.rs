@@ -53,7 +53,7 @@ pub struct Crd {
     pub singular: String,
     /// True if the resource is namespaced.
     pub namespaced: bool,
-    /// True if a webhook converts objects between versions. If false, a conversion only changes `apiVersion`.
+    /// True if a webhook converts objects between versions. Otherwise, conversion changes only `apiVersion`.
     pub has_webhook: bool,
     /// The served versions.
     pub versions: Vec<CrdVersion>,
@@ -69,11 +69,11 @@ pub struct CrdVersion {
     pub has_status: bool,
     /// True if the version has a `scale` subresource.
     pub has_scale: bool,
-    /// The schema as written in the CRD. `None` if the CRD contains no schema for this version.
+    /// The unmodified schema in the CRD. `None` if the CRD contains no schema for this version.
     pub schema: Option<WrittenSchema>,
 }
 
-/// The schema of one version, as written in the CRD. All versions of a CRD share its JSON in memory.
+/// The unmodified schema of one version in a CRD. All versions share the JSON of the CRD in memory.
 #[derive(Clone, Debug)]
 pub struct WrittenSchema {
     definition: Arc<Value>,
@@ -165,7 +165,7 @@ impl Crd {
         })
     }
 
-    /// Returns the CRD as written.
+    /// Returns the unmodified CRD.
     #[must_use]
     pub fn definition(&self) -> &Value {
         &self.definition
@@ -197,7 +197,7 @@ impl Crd {
         resources
     }
 
-    /// Returns the types of the kind, of the list kind, and of `Scale` if a version has this subresource.
+    /// Returns the types of the kind, of the list kind, and of `Scale` if a version has the `scale` subresource.
     #[must_use]
     pub fn decl_types(
         &self,
@@ -290,7 +290,7 @@ fn add_type_and_object_meta(schema: &mut Schema) {
 }
 
 /// Converts a structural schema to the form that the API server publishes. Embedded resources get the common fields of
-/// resources. References are dropped, since only empty references are allowed in structural schemas.
+/// resources. References are dropped, because a structural schema can contain only empty references.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`,
 /// `addEmbeddedProperties`; `pkg/apiserver/schema/kubeopenapi.go`, `ToKubeOpenAPI`.

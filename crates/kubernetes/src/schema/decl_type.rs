@@ -44,9 +44,9 @@ pub enum DeclKind {
     Map(Arc<DeclType>),
     /// An object with declared fields.
     Object(ObjectDecl),
-    /// A CEL type without a schema, for objects that are declared in Rust code.
+    /// A CEL type, for objects whose types are declared in Rust code instead of a schema.
     Cel(Type),
-    /// A quantity in a built-in kind, a string in JSON. Its schema has no type.
+    /// A quantity in a built-in kind. It is a string in JSON, and its schema has no type.
     Quantity,
     /// A value whose schema has no type, or a type that CEL does not expose.
     Unknown,
@@ -106,8 +106,8 @@ impl DeclField {
 pub struct DeclType {
     /// The kind of values.
     pub kind: DeclKind,
-    /// The maximum number of list elements, map entries or string bytes. 0 for types without a size. -1 if a type
-    /// declared in Rust code has no bound.
+    /// The maximum number of list elements, map entries or string bytes. It is 0 for types without a size, and -1 if a
+    /// type declared in Rust code has no bound.
     pub max_elements: i64,
     /// The minimum JSON size of a value, in bytes.
     pub min_serialized_size: i64,
@@ -169,7 +169,7 @@ impl DeclType {
         }
     }
 
-    /// Creates a type without nested types, such as [`DeclKind::Bool`]. Does not set the maximum size.
+    /// Creates a type without nested types, such as [`DeclKind::Bool`]. The maximum size is not set.
     #[must_use]
     pub fn scalar(kind: DeclKind) -> Self {
         let (max_elements, min_serialized_size) = match &kind {
@@ -259,14 +259,14 @@ impl DeclType {
         }
     }
 
-    /// Returns the minimum JSON size of a value in bytes when the API server evaluates expressions. Required fields
-    /// with a default are then present, even if the request omits them.
+    /// Returns the minimum JSON size of a value in bytes when the API server evaluates expressions. At that time,
+    /// required fields with a default are present, even if the request omits them.
     #[must_use]
     pub fn min_evaluated_size(&self) -> i64 {
         self.min_serialized_size.max(self.size_with_required)
     }
 
-    /// Returns true if CEL exposes values of the type. CEL exposes neither values without a type in the schema nor
+    /// Returns true if CEL exposes values of the type. CEL does not expose values without a type in the schema, or
     /// lists and maps of such values.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
@@ -318,7 +318,7 @@ impl DeclType {
         }
     }
 
-    /// Returns the field that an expression selects by `name`. Returns `None` if CEL does not expose the field.
+    /// Returns the field that an expression selects by `name`, if CEL exposes this field.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&DeclField> {
         self.declared_field(name)
@@ -328,7 +328,7 @@ impl DeclType {
     /// Returns the CEL type. If an object type has no name of its own, its name is `name`.
     ///
     /// Returns `dyn` for a type that CEL does not expose. The API server does the same for a variable whose schema has
-    /// no type. Fields with such types are not declared.
+    /// no type. A field with such a type is not declared.
     ///
     /// Source: apiserver `pkg/cel/types.go`, `DeclType.MaybeAssignTypeName`;
     /// `pkg/admission/plugin/policy/validating/typechecking.go`, `createVariableOpts`.

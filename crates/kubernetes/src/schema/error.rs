@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// An error of parsing or converting a schema. The status shows its `Display` text as the reason.
+/// An error of parsing or converting a schema. The status conditions show its `Display` text as the reason.
 ///
 /// Clones are cheap. One error may affect many kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum SchemaError {
     /// A schema in the document is not JSON or nests too deeply.
     #[error("cannot read the schema `{name}`: {reason}")]
     Schema {
-        /// The name of the schema in its document.
+        /// The name of the schema in the document.
         name: Arc<str>,
         /// The problem with the schema.
         reason: Arc<str>,

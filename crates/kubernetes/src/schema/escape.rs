@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-/// Returns true if CEL reserves `word`. A property with a reserved name is escaped: `__namespace__`.
+/// Returns true if CEL reserves `word`. A property with a reserved name is escaped. For example, `namespace` becomes
+/// `__namespace__`.
 ///
 /// Source: `celReservedSymbols`.
 #[must_use]
@@ -86,12 +87,12 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     let mut rest = escaped;
     while let Some((before, after)) = rest.split_once("__") {
         name.push_str(before);
-        // Syntax of an escape sequence: two underscores, other characters, two underscores.
+        // An escape sequence consists of two underscores, other characters, and two underscores.
         let sequence = after
             .split_once("__")
             .filter(|(s, _)| !s.is_empty() && !s.contains('_'));
         let Some((sequence, remaining)) = sequence else {
-            // There may be three underscores. Try again at the second underscore.
+            // The second underscore may start an escape sequence, because there may be three underscores.
             name.push('_');
             rest = rest.get(before.len() + 1..).unwrap_or_default();
             continue;

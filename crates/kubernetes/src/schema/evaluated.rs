@@ -9,7 +9,7 @@
 //! - A quantity is a string.
 //! - Fields without a type in the schema can be read, and so can any field of an open object.
 //! - A field with a default is always set, because the API server sets defaults when it decodes the request.
-//! - A property has its unescaped name. Example: `object.spec.__if__` passes the type checker, but its evaluation
+//! - A property has its unescaped name. For example, `object.spec.__if__` passes the type checker, but its evaluation
 //!   fails.
 //!
 //! Source: apiserver `pkg/admission/plugin/cel/condition.go`, `objectToResolveVal`.
@@ -21,8 +21,8 @@ use super::escape::escape;
 use cel::types::{FieldTypes, StructType, Type};
 
 impl DeclType {
-    /// Returns the type of the values when an expression is evaluated. If an object type has no name of its own, its
-    /// name is `name`, as in [`DeclType::cel_type`].
+    /// Returns the type that values of this type have when an expression is evaluated. If an object type has no name of
+    /// its own, its name is `name`, as in [`DeclType::cel_type`].
     #[must_use]
     pub fn evaluated_type(self: &Arc<Self>, name: &str) -> Type {
         self.evaluated_as(&|| name.to_owned())
@@ -37,7 +37,7 @@ impl DeclType {
         fields.get(idx.ok()?)
     }
 
-    /// Same as [`DeclType::evaluated_type`]. The name is only computed if the type needs a name.
+    /// Same as [`DeclType::evaluated_type`]. The name is computed only if the type needs one.
     fn evaluated_as(self: &Arc<Self>, name: &dyn Fn() -> String) -> Type {
         match &self.kind {
             DeclKind::String

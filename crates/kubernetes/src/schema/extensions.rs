@@ -14,7 +14,7 @@ pub const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
 pub const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
 /// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of an operation's request objects.
 pub const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
-/// The `format` of fields in built-in kinds that contain an integer or a string.
+/// The `format` of a field whose value is an integer or a string, in the schemas of built-in kinds.
 pub const INT_OR_STRING_FORMAT: &str = "int-or-string";
 
 /// Returns the kinds in a schema's [`GROUP_VERSION_KIND`]. Skips invalid entries.

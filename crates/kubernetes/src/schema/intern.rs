@@ -43,7 +43,7 @@ impl Interner {
 
     /// Removes the types and names that only this interner owns.
     pub fn purge(&mut self) {
-        // A removed type may have been the last owner of its nested types. Repeat until no type is removed.
+        // A removed type may have been the last owner of its nested types, so repeat until no type is removed.
         let mut before = usize::MAX;
         while self.types.len() < before {
             before = self.types.len();
@@ -66,7 +66,7 @@ impl Interner {
     }
 }
 
-/// A type that compares nested types by address, so that comparisons do not recurse.
+/// A type whose comparison compares nested types by address, so it does not recurse.
 #[derive(Clone, Debug)]
 struct Shallow(Arc<DeclType>);
 

@@ -11,15 +11,15 @@ use cel::cost::{AstNode, Path, PathStep, SizeEstimate, SizeEstimator};
 
 /// Estimates the sizes of values from the declared types of variables.
 ///
-/// If a schema sets no bound, the maximum request size is the bound. Estimates for declared types are therefore finite.
-/// As in upstream, map keys and objects have size 0. The size of a map entry is unknown if it is selected like a field
-/// (`map.key`).
+/// If a schema sets no bound, the maximum request size is the bound. Estimates for values with declared types are
+/// therefore finite. As in upstream, map keys and objects have size 0. The size of a map entry is unknown if it is
+/// selected like a field (`map.key`).
 ///
-/// As a [`SizeEstimator`], it assumes that objects may be as large as the largest request. [`DeclaredSizes::part`] returns
-/// the sizes in smaller objects.
+/// As a [`SizeEstimator`], it assumes that objects may be as large as the largest request. [`DeclaredSizes::part`]
+/// returns the sizes in smaller objects.
 ///
 /// Differs: upstream uses the type of `self` for the paths of all variables, as [`DeclaredSizes::for_rule`] does here.
-/// With [`DeclaredSizes::new`], each variable has its own type. Other variables have unknown sizes.
+/// With [`DeclaredSizes::new`], each given variable has its own type, and all other variables have unknown sizes.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredSizes {
     variables: Arc<[(Arc<str>, Arc<DeclType>)]>,
@@ -37,13 +37,13 @@ pub struct DeclaredSizes {
 pub struct ObjectShape {
     /// The JSON size of the object when expressions are evaluated, in bytes.
     pub n_bytes: i64,
-    /// The number of outer levels of lists and maps that have exactly one element.
+    /// The number of levels at which lists and maps have exactly one element, starting with the outermost level.
     pub filled_from: usize,
 }
 
 impl ObjectShape {
-    /// Returns the maximum size of a value of the type in such an object. The size is a number of list elements, map
-    /// entries, or bytes.
+    /// Returns the maximum size of a value with the type `type_` in such an object. The size is a number of list
+    /// elements, map entries, or bytes.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
             DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_evaluated_size()),
@@ -72,8 +72,8 @@ impl DeclaredSizes {
         }
     }
 
-    /// Returns the part of a variable at `path`, with its sizes in objects of each of `shapes`. `None` means the
-    /// largest request.
+    /// Describes the part of a variable at `path`, with one size for objects of each shape in `shapes`. A shape that is
+    /// `None` is the largest request.
     #[must_use]
     pub fn part(&self, path: Path<'_>, shapes: &[Option<ObjectShape>]) -> VariablePart {
         let Some(target) = self.target(path) else {
@@ -87,7 +87,7 @@ impl DeclaredSizes {
         }
     }
 
-    /// Returns the value at `path`. `None` if the path does not start with one of the variables.
+    /// Returns the value at `path`, or `None` if the path does not start with one of the variables.
     fn target(&self, path: Path<'_>) -> Option<PathTarget<'_>> {
         let steps = path.steps();
         let (first, steps) = steps.split_first()?;
@@ -139,7 +139,7 @@ enum StepTarget<'a> {
 }
 
 impl StepTarget<'_> {
-    /// Returns true for a list, and false for a map. `None` for other values.
+    /// Returns true for a list, false for a map, and `None` for other values.
     fn is_list(self) -> Option<bool> {
         match self {
             Self::Type(type_) => match type_.kind {
@@ -161,7 +161,7 @@ impl StepTarget<'_> {
                 DeclKind::List(elem) | DeclKind::Map(elem),
             ) => Some(Self::Type(elem)),
             (PathStep::Keys | PathStep::Key, DeclKind::Map(_)) => Some(Self::Key),
-            // Upstream's estimator does not look up the escaped form of reserved words. The type checker does.
+            // Unlike the type checker, upstream's estimator does not look up the escaped form of reserved words.
             (PathStep::Field(name), DeclKind::Object(_)) => {
                 let field = type_.field(name).filter(|field| field.name == *name)?;
                 Some(Self::Type(&field.type_))
@@ -170,8 +170,8 @@ impl StepTarget<'_> {
         }
     }
 
-    /// Returns true if `step` selects a field that the type does not have. For objects of this type, an expression with
-    /// such a step fails or is not evaluated.
+    /// Returns true if `step` selects a field that the type does not have. For objects of this type, such a step fails
+    /// or is not evaluated, so the value of the field is never used.
     fn lacks(self, step: &PathStep) -> bool {
         match (self, step) {
             (Self::Type(type_), PathStep::Field(name)) => {
@@ -183,8 +183,8 @@ impl StepTarget<'_> {
         }
     }
 
-    /// Returns true if the fields of this value are part of the object. A type with a name is declared in Rust code,
-    /// such as the type of a policy's `variables`. Its fields are computed, not part of an object.
+    /// Returns true if the fields of this value are part of an object in the request. A type with a name is declared in
+    /// Rust code, such as the type of a policy's `variables`, and its fields are computed.
     fn is_part_of_object(self) -> bool {
         match self {
             Self::Type(type_) => type_.as_object().is_none_or(|object| object.name.is_none()),
@@ -192,7 +192,7 @@ impl StepTarget<'_> {
         }
     }
 
-    /// Returns the maximum size. Upstream assumes that map keys and objects have size 0. `is_upstream` is true for its
+    /// Returns the maximum size. If `is_upstream` is true, map keys and objects have size 0, as in upstream's
     /// estimates.
     fn max_size(self, is_upstream: bool) -> u64 {
         let max = match self {
@@ -203,7 +203,7 @@ impl StepTarget<'_> {
                 Some(object) if !is_upstream => {
                     i64::try_from(object.fields().len()).unwrap_or(-1).max(1)
                 }
-                // A string, number or other value of any size.
+                // A value of one of these types may be a string, whose size has no declared limit.
                 _ if type_.max_elements == 0
                     && !is_upstream
                     && matches!(
@@ -233,27 +233,27 @@ struct PathTarget<'a> {
     /// The last value on the path that has a declared type.
     last: StepTarget<'a>,
     end: PathEnd,
-    /// The lists and maps that enclose the value, outermost first.
     enclosing: Vec<StepTarget<'a>>,
-    /// True if one of the values on the path is a list or map within another list or map.
+    /// True if the path contains a list or map that is nested in another list or map.
     is_nested: bool,
     /// True if all steps of the path select parts of an object.
     is_part_of_object: bool,
 }
 
-/// The relation of the value at a path to the last value on the path that has a declared type.
+/// The relation between the value at a path and the last value on the path that has a declared type.
 #[derive(Clone, Copy)]
 enum PathEnd {
-    /// The value is this last value.
+    /// The value at the path is the last value with a declared type.
     Declared,
-    /// The value is a field that the type of the last value lacks.
+    /// The value at the path is a field that the type of that last value lacks.
     Missing,
-    /// The value is a part of the last value without a declared type.
+    /// The value at the path is a part of that last value, but has no declared type.
     Untyped,
 }
 
 impl PathTarget<'_> {
-    /// Returns the size in the largest request. `None` if it is unknown. `is_upstream` is true for upstream's estimates.
+    /// Returns the size in the largest request, or `None` if the size is unknown. `is_upstream` is true for upstream's
+    /// estimates.
     fn size_in_largest(&self, is_upstream: bool) -> Option<SizeEstimate> {
         match self.end {
             PathEnd::Declared => Some(SizeEstimate::new(0, self.last.max_size(is_upstream))),
@@ -262,7 +262,7 @@ impl PathTarget<'_> {
         }
     }
 
-    /// Returns the sizes in objects of this shape. `None` means the largest request.
+    /// Returns the sizes in objects of the shape `shape`. The shape `None` is the largest request.
     fn sizes(&self, shape: Option<ObjectShape>) -> PartSizes {
         let is_declared = self.is_declared_part();
         let Some(shape) = shape else {
@@ -280,7 +280,7 @@ impl PathTarget<'_> {
         let size = match self.end {
             PathEnd::Declared => SizeEstimate::new(0, enclosing.max_size(self.last, shape)),
             PathEnd::Missing => SizeEstimate::fixed(0),
-            // All untyped values of an object together are at most as large as the object.
+            // Together, all untyped values of an object are at most as large as the object.
             PathEnd::Untyped if self.last.is_part_of_object() => {
                 let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
                 let of_each = within.checked_div(enclosing.n_elements).unwrap_or(1).max(1);
@@ -296,7 +296,7 @@ impl PathTarget<'_> {
         }
     }
 
-    /// Returns true for a part of an object with a declared type.
+    /// Returns true if the value has a declared type and is part of an object in the request.
     fn is_declared_part(&self) -> bool {
         matches!(self.end, PathEnd::Declared) && self.is_part_of_object
     }
@@ -313,7 +313,7 @@ impl PathTarget<'_> {
 /// The lists and maps that enclose a value.
 struct Enclosing {
     depth: usize,
-    /// The assumed total number of elements at the innermost level, summed over the whole object.
+    /// The assumed number of elements at the innermost level in the whole object.
     n_elements: u64,
 }
 
@@ -327,7 +327,6 @@ impl Default for Enclosing {
 }
 
 impl Enclosing {
-    /// Adds `container`, a list or map nested in these lists and maps.
     fn enter(&mut self, container: StepTarget<'_>, shape: ObjectShape) {
         let elements = self.max_size(container, shape);
         self.n_elements = self.n_elements.saturating_mul(elements.max(1));
@@ -345,7 +344,7 @@ impl Enclosing {
         }
     }
 
-    /// Returns the maximum size of `target` that fits into an object.
+    /// Returns the maximum size at which `target` fits into an object of this shape.
     fn fitting(&self, target: StepTarget<'_>, shape: ObjectShape) -> u64 {
         let fitting = match target {
             StepTarget::Type(type_)
@@ -412,7 +411,7 @@ mod tests {
         checked
     }
 
-    /// Estimates the sizes of values in objects of one shape.
+    /// An estimator of the sizes of values in objects of one shape.
     struct InShape(DeclaredSizes, ObjectShape);
 
     impl SizeEstimator for InShape {
@@ -480,7 +479,8 @@ mod tests {
 
     #[test]
     fn size_of_object_limits_number_of_elements() {
-        // 1000 bytes fit 332 items (2 bytes plus a comma), 499 parts (1 byte plus a comma), or one string of 998 bytes.
+        // An object of 1000 bytes can contain 332 items (2 bytes and a comma each), 499 parts (1 byte and a comma
+        // each), or one string of 998 bytes.
         assert_eq!(most("a.items.all(x, true)", 1000, 0), 3 + 332 * 3);
         assert_eq!(most("a.items.all(x, true)", 100, 0), 3 + 32 * 3);
         assert_eq!(most("a.items[0].name.contains('a')", 1000, 1), 4 + 100);
@@ -506,7 +506,7 @@ mod tests {
             65_536,
             0,
         );
-        // There are 21,844 items, each with a cost of a few units.
+        // There are 21,844 items, and each costs a few units.
         assert!(by_field < 200_000, "{by_field}");
         assert!(by_key < 200_000, "{by_key}");
         // A single item can contain all bytes of the object.

@@ -56,7 +56,7 @@ impl Offline {
     }
 }
 
-/// The parsed part of an OpenAPI document. Paths with malformed operations are skipped.
+/// The parsed part of an OpenAPI document. A path with malformed operations is skipped.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow, default, deserialize_with = "null_to_default")]
@@ -118,8 +118,8 @@ pub(super) fn resource(gvr: Gvr, gvk: Gvk, namespaced: bool) -> ApiResource {
     }
 }
 
-/// Returns the resource or subresource of a path, and true if the path contains a namespace. Returns `None` for watch
-/// paths and paths without a resource.
+/// Returns the resource or subresource of a path. The boolean is true if the path contains a namespace. Returns `None`
+/// for watch paths and paths without a resource.
 fn served_at(path: &str) -> Option<(Gvr, bool)> {
     let mut parts = path.trim_matches('/').split('/').peekable();
     let group = match parts.next()? {

@@ -28,7 +28,7 @@ use super::{extensions, sizes};
 /// The schemas of a document, and the kinds described by these schemas.
 #[derive(Debug)]
 pub struct OpenApiDocument {
-    /// The schemas sorted by name, each parsed or with its parse error.
+    /// The schemas, sorted by name. Each is a parsed schema or a parse error.
     schemas: Vec<(Box<str>, Result<Schema, SchemaError>)>,
     /// The index in `schemas` for each kind.
     kinds: BTreeMap<Gvk, usize>,
@@ -48,7 +48,7 @@ struct Components<'a> {
     schemas: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
-/// The kinds that a schema describes. Parsed separately, because the rest of the schema may be invalid.
+/// The kinds that a schema describes. They are parsed separately, because the rest of the schema may be invalid.
 #[derive(Deserialize)]
 struct Head {
     #[serde(rename = "x-kubernetes-group-version-kind", default)]
@@ -63,7 +63,7 @@ pub(super) fn null_to_default<'de, D: Deserializer<'de>, T: Default + Deserializ
 }
 
 impl OpenApiDocument {
-    /// Parses a document. Replaces invalid UTF-8, which only occurs in descriptions.
+    /// Parses a document. Invalid UTF-8, which occurs only in descriptions, is replaced.
     ///
     /// # Errors
     /// Returns [`SchemaError::Document`] if the document is not JSON or not an OpenAPI document. If a single schema is

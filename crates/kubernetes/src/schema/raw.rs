@@ -10,7 +10,7 @@ use super::extensions;
 /// A value of the keyword `type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum JsonType {
-    /// The keyword is missing, or its type is unknown.
+    /// The keyword is missing, or its value is not a known type.
     #[default]
     None,
     Array,
@@ -75,7 +75,7 @@ pub(super) enum AdditionalProperties {
     reason = "each flag corresponds to a schema keyword"
 )]
 pub(super) struct Schema {
-    /// The first type in `type`. Other types only affect [`Schema::is_string`] and [`Schema::is_object`].
+    /// The first type in `type`. Any further types affect only [`Schema::is_string`] and [`Schema::is_object`].
     pub(super) type_: JsonType,
     pub(super) format: Format,
     /// True if `type` contains `string`.
@@ -124,7 +124,7 @@ impl Schema {
         }
     }
 
-    /// Returns the substitute for a value that is not a schema.
+    /// Returns a schema that is used instead of a value that is not a schema.
     pub(super) fn malformed() -> Self {
         Self {
             malformed: true,

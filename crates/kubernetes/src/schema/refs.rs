@@ -1,8 +1,8 @@
 //! References between the schemas of a document, and their cycles.
 //!
 //! Upstream replaces each reference with its target schema. Inside its own target, a reference is replaced by an object
-//! without fields. The type of a schema in a cycle therefore depends on the references on the path. Schemas outside of
-//! cycles do not depend on the path and are converted only once.
+//! without fields. The type of a schema in a cycle therefore depends on the references on the path. The types of other
+//! schemas do not depend on the path, so these schemas are converted only once.
 //!
 //! Source: apiserver `pkg/cel/openapi/resolver/refs.go` (`PopulateRefs`).
 
@@ -14,7 +14,8 @@ use super::raw::Schema;
 /// The name of a schema with the parsed schema or the parse error.
 pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 
-/// The prefix of references within a document. Without the prefix, the whole reference is used as the schema's name.
+/// The prefix of references within a document. If a reference does not have this prefix, the whole reference is the
+/// schema's name.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `refPrefix`.
 pub(crate) const PREFIX: &str = "#/components/schemas/";
@@ -38,7 +39,7 @@ pub(super) struct References<'a> {
     targets: Vec<Option<usize>>,
     /// The cycle number of each reference. Two references have the same number if each can be reached from the other.
     cycles: Vec<u32>,
-    /// The references in topological order. Outside of cycles, a reference comes after all references in its target
+    /// The references in topological order: except in cycles, a reference comes after all references in its target
     /// schema.
     order: Vec<RefId>,
 }
@@ -52,8 +53,8 @@ impl<'a> References<'a> {
             for part in schema.iter().copied().flat_map(Schema::parts) {
                 references.collect(schemas, part, &mut edges);
             }
-            // A schema may itself be a reference. The reference is resolved if the schema is the root. Nested schemas
-            // may refer to the root by name.
+            // A schema may itself be a reference. This reference is resolved only if the schema is the root, but nested
+            // schemas may refer to the root by name.
             if let Some(name) = schema.ok().and_then(Schema::reference) {
                 edges.push(references.id_or_insert(schemas, name));
             }
@@ -123,8 +124,8 @@ impl<'a> References<'a> {
         self.cycle(a) == self.cycle(b)
     }
 
-    /// Returns all references in topological order. Outside of cycles, a reference comes after all references in its
-    /// target.
+    /// Returns all references in topological order. Except in cycles, a reference comes after all references in its
+    /// target schema.
     pub(super) fn in_order(&self) -> impl Iterator<Item = RefId> + use<> {
         self.order.clone().into_iter()
     }

@@ -15,7 +15,7 @@ use super::{GroupVersion, Gvk};
 /// The result of looking up the type of a kind.
 #[derive(Clone, Debug)]
 pub enum Resolution {
-    /// The type of the kind's objects. Call [`DeclType::cel_type`] with [`Gvk::type_name`] to get the CEL type.
+    /// The type of the kind's objects. To get the CEL type, call [`DeclType::cel_type`] with [`Gvk::type_name`].
     Found(Arc<DeclType>),
     /// No document contains a schema for the kind.
     NotFound,
@@ -42,7 +42,7 @@ pub trait SchemaResolver: Sync {
 #[derive(Clone, Debug, Default)]
 pub struct SchemaSet {
     types: HashMap<Gvk, Known>,
-    /// The group versions without a readable document, with the reasons.
+    /// The group versions whose documents are unavailable, with the reasons.
     unavailable: BTreeMap<GroupVersion, String>,
 }
 

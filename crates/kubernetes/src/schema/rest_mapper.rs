@@ -14,8 +14,8 @@ use super::{Gvk, Gvr};
 pub struct ApiResource {
     /// The resource, such as `deployments`, or the subresource, such as `deployments/scale`.
     pub gvr: Gvr,
-    /// The kind of the request objects. The kind of a subresource may differ from the kind of its resource, such as
-    /// `autoscaling/v1, Kind=Scale`.
+    /// The kind of the request objects. The kind of a subresource, such as `autoscaling/v1, Kind=Scale`, may differ
+    /// from the kind of its resource.
     pub gvk: Gvk,
     /// The singular name. Empty if discovery does not return one.
     pub singular: String,
@@ -28,8 +28,8 @@ pub struct ApiResource {
 pub struct RestMapper {
     /// The resources, sorted by group, version and name.
     pub resources: Vec<ApiResource>,
-    /// The group versions (`group/version`) that could not be listed, with the reason. For example, an aggregated API
-    /// server may be unavailable.
+    /// The group versions (`group/version`) whose resources could not be listed, with the reasons. For example, an
+    /// aggregated API server may be unavailable.
     pub incomplete: Vec<(String, String)>,
     /// The group versions (`group/version`, sorted) whose last successful discovery is too old. Results that depend on
     /// their resources may be outdated.
@@ -59,7 +59,8 @@ impl RestMapper {
 
     /// Returns the kinds that upstream's mapper finds for a group, version and resource in a rule.
     ///
-    /// - The resource name may be in upper case, singular, or the kind with the suffix `list` or `lists`.
+    /// - The resource name may contain uppercase letters, and may be the singular name or the kind with the suffix
+    ///   `list` or `lists`.
     /// - An empty group is the core group, but matches all groups. An empty version matches all versions.
     /// - If no kind is found and the version is empty, `group` is used as a prefix of group names.
     /// - Subresources are not found.
@@ -84,7 +85,7 @@ impl RestMapper {
     }
 
     /// Returns the kind of `resource` in each matching group version. Calls `is_wanted` once per group version, with
-    /// the [`Gvr`] of any resource in it.
+    /// the [`Gvr`] of an arbitrary resource of this group version.
     fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&Gvr) -> bool) -> Vec<Gvk> {
         let mut kinds = Vec::new();
         let mut rest = self.resources.as_slice();
@@ -124,7 +125,7 @@ impl RestMapper {
         self.resources.get(idx)
     }
 
-    /// Returns the resources whose objects have this kind. Excludes subresources.
+    /// Returns the resources whose objects have this kind, without subresources.
     pub fn resources_of_kind<'a, 'k>(
         &'a self,
         gvk: &'k Gvk,
@@ -170,11 +171,11 @@ pub fn rule_matches(rule: &str, served: &str) -> bool {
 }
 
 /// Returns the kind to which upstream maps `name` for the resource `served`. For the plural or singular name, this is
-/// the resource's kind. For the name of the resource's lists, this is the kind of lists. Returns `None` for other
+/// the resource's kind. For the name of the resource's list, this is the kind of the list. Returns `None` for other
 /// names.
 ///
-/// Without a singular name from discovery, the kind in lower case is the singular name. List names always consist of
-/// the kind in lower case and a suffix.
+/// If discovery returns no singular name, the kind in lower case is used instead. List names always consist of the kind
+/// in lower case and a suffix.
 fn mapped_kind(served: &ApiResource, name: &str) -> Option<String> {
     let kind = &served.gvk.kind;
     let item = name

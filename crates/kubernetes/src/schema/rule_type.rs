@@ -1,4 +1,5 @@
-//! The CEL types for the CEL rules of a CRD, derived from its structural schema or from a nested schema.
+//! The CEL types of the values in the CEL rules of a CRD. They are derived from the CRD's structural schema, or from a
+//! schema nested in it.
 //!
 //! These types differ from the types of the published schema. `format: int-or-string` and references have no effect.
 //! The metadata of a resource declares only `name` and `generateName`.

@@ -8,14 +8,14 @@ use super::decl_type::{DeclKind, DeclType};
 use super::raw::{Format, Schema};
 use super::sizes;
 
-/// Returns true if the schema allows both integers and strings. `type` does not matter.
+/// Returns true if the schema allows both integers and strings, regardless of its `type`.
 ///
 /// Source: apiserver `pkg/cel/openapi/extensions.go`, `isXIntOrString`.
 pub(super) fn is_int_or_string(schema: &Schema) -> bool {
     schema.int_or_string || schema.format == Format::IntOrString
 }
 
-/// Returns the type of a value that is an integer or a string. Its maximum size is the maximum size of the string.
+/// Returns the type of a value that is an integer or a string. The maximum size of this type is that of the string.
 pub(super) fn int_or_string(schema: &Schema) -> DeclType {
     let mut type_ = DeclType::scalar(DeclKind::IntOrString);
     type_.max_elements = max_length(schema).map_or(sizes::max_string_length(), sizes::max_bytes);
@@ -26,7 +26,6 @@ fn max_length(schema: &Schema) -> Option<i64> {
     schema.details()?.max_length
 }
 
-/// Returns the type of a string schema, which depends on the format.
 pub(super) fn string(schema: &Schema) -> DeclType {
     let max_length = max_length(schema);
     let (kind, min_size, max_elements) = match schema.format {
@@ -62,7 +61,8 @@ pub(super) fn string(schema: &Schema) -> DeclType {
     type_
 }
 
-/// Returns the type of a string with at most `max_length` characters, or fewer if the schema in `declared` allows fewer.
+/// Returns the type of a string with at most `max_length` characters, or fewer if the schema in `declared` allows
+/// fewer.
 ///
 /// Source: apiextensions-apiserver 0.37 `pkg/apiserver/schema/cel/model/schemas.go`, `cappedLengthStringType`.
 pub(super) fn bounded_string(declared: Option<&Schema>, max_length: i64) -> DeclType {
@@ -73,7 +73,8 @@ pub(super) fn bounded_string(declared: Option<&Schema>, max_length: i64) -> Decl
     type_
 }
 
-/// Returns the length of the longest string in `enum`. Without `enum`, the longest string in a request is assumed.
+/// Returns the length of the longest string in `enum`. Without `enum`, returns the length of the longest string that
+/// fits into a request.
 ///
 /// Source: apiserver `pkg/cel/common/schemas.go`, `estimateMaxStringEnumLength`.
 fn longest_of_enum(schema: &Schema) -> i64 {

@@ -1,6 +1,6 @@
 //! Sizes of JSON values, and limits on the conversion of schemas.
 //!
-//! Sizes are numbers of JSON bytes or of elements.
+//! A size is a number of bytes in JSON, or a number of elements.
 //!
 //! Differs: size arithmetic saturates here. In upstream, it wraps around.
 //!
@@ -51,7 +51,7 @@ pub const fn max_string_length() -> i64 {
     length_within(MAX_REQUEST_SIZE_BYTES)
 }
 
-/// Returns the maximum string length in `n_bytes` of JSON, without the quotation marks.
+/// Returns the maximum length of a string that fits into `n_bytes` of JSON with its quotation marks.
 #[must_use]
 pub const fn length_within(n_bytes: i64) -> i64 {
     n_bytes.saturating_sub(2)

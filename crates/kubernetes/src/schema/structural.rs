@@ -92,7 +92,7 @@ impl<'a> Node<'a> {
     }
 
     /// Returns true if all keywords except those in `but` are unset. A keyword with Go's zero value counts as unset,
-    /// unless upstream distinguishes the two cases.
+    /// unless upstream distinguishes it from an unset keyword.
     fn is_blank_but(self, but: &[&str]) -> bool {
         self.0.iter().all(|(key, value)| {
             but.contains(&key.as_str())
@@ -201,7 +201,8 @@ fn has_invariants(node: Node<'_>, level: Level) -> bool {
         && parts(node).all(|part| has_invariants(part, Level::Within))
 }
 
-/// Returns true if the restrictions on `kind`, `apiVersion` and `metadata` of a resource are supported.
+/// Returns true if the API server supports the restrictions that the schema of a resource places on `kind`,
+/// `apiVersion` and `metadata`.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateStructuralMetadataInvariants`.
@@ -224,8 +225,8 @@ fn has_metadata_invariants(node: Node<'_>, level: Level, embedded: bool) -> bool
     is_string("kind") && is_string("apiVersion") && metadata
 }
 
-/// The `anyOf` lists of a schema that have the form `[{type: integer}, {type: string}]`. These lists may declare types,
-/// as needed for `x-kubernetes-int-or-string`.
+/// The `anyOf` lists of a schema that have the form `[{type: integer}, {type: string}]`. Unlike other lists, they may
+/// declare types, because `x-kubernetes-int-or-string` requires this.
 #[derive(Clone, Copy, Default)]
 struct Skipped {
     any_of: bool,
@@ -245,7 +246,7 @@ fn skipped(node: Node<'_>) -> Skipped {
 fn is_int_or_string_any_of(node: Node<'_>) -> bool {
     let is = |node: Option<Node<'_>>, type_| {
         node.is_some_and(|node| {
-            // `additionalProperties: false` has no effect here, so it is allowed.
+            // `additionalProperties: false` is allowed here, because it has no effect.
             let no_more = matches!(node.additional(), Some(Additional::Bool(false)));
             let but: &[&str] = if no_more {
                 &["type", "additionalProperties"]

@@ -21,7 +21,7 @@ use crate::version::KubernetesVersion;
 
 static FILE: &[u8] = include_bytes!("store.bin");
 
-/// The prefix of a reference to a definition, as in JSON.
+/// The prefix of a reference to a definition, in JSON syntax.
 const REFERENCE: &str = "\"$ref\":\"#/components/schemas/";
 
 /// The types and resources of the built-in APIs of one Kubernetes version.
@@ -42,7 +42,7 @@ pub struct Builtin {
 struct Kind {
     /// The name of the kind's definition.
     definition: &'static str,
-    /// The index in [`Builtin::documents`] of the group version.
+    /// The index of the group version in [`Builtin::documents`].
     document: usize,
 }
 
@@ -84,8 +84,8 @@ impl Builtin {
         Ok(store.minors(|n| sets.iter().any(|set| set.has(n))))
     }
 
-    /// Returns the supported versions in which some definition has a property `name` that it lacks in this version,
-    /// oldest first.
+    /// Returns the supported versions in which a definition has a property `name` that the same definition lacks in
+    /// this version. The versions are sorted, oldest first.
     ///
     /// # Errors
     /// Returns [`SchemaError::Document`] if the data in this program is corrupt.
@@ -123,7 +123,7 @@ impl Builtin {
                 continue;
             }
             let gvk = Gvk::new(row.group, row.version, row.kind);
-            // Rows are sorted by group and version.
+            // Rows are sorted by group and version, so all kinds of a group version are adjacent.
             let group_version = gvk.group_version();
             if documents.last().map(|last| &last.group_version) != Some(&group_version) {
                 documents.push(Document {
@@ -202,8 +202,7 @@ impl Builtin {
         self.published(kind.document)
     }
 
-    /// Returns the number of the document that contains the kind's schema. Kinds in the same document have the same
-    /// number.
+    /// Returns a number that identifies the document with the kind's schema.
     #[must_use]
     pub fn document_number(&self, gvk: &Gvk) -> Option<usize> {
         self.kinds.get(gvk).map(|kind| kind.document)
@@ -225,8 +224,8 @@ impl Builtin {
         definitions.as_ref().map_err(SchemaError::clone)
     }
 
-    /// Returns the document with index `n` as JSON. It contains the definitions of its kinds, and the definitions to which
-    /// they refer.
+    /// Returns the document with index `n` as JSON. The document contains the definitions of its kinds, and the
+    /// definitions to which they refer.
     fn published(&self, n: usize) -> Result<String, SchemaError> {
         let definitions = self.definitions()?;
         let mut kinds: BTreeMap<&str, Vec<serde_json::Value>> = BTreeMap::new();
@@ -296,7 +295,7 @@ impl SchemaResolver for Builtin {
     }
 }
 
-/// Returns the tables in this program.
+/// Returns the tables that are built into this program.
 fn store() -> Result<&'static Store, SchemaError> {
     static STORE: OnceLock<Result<Store, SchemaError>> = OnceLock::new();
     let store = STORE.get_or_init(|| Store::from_bytes(FILE));

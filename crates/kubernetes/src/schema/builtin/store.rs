@@ -1,19 +1,19 @@
 //! The file with the schemas and resources of all supported Kubernetes versions.
 //!
-//! The file contains three tables. Each row states the set of versions that share it, so that a schema that several
-//! versions publish is stored once:
+//! The file contains three tables. Each row contains the set of versions that share it, so a schema that several
+//! versions publish is stored only once:
 //!
 //! - kinds: group, version, kind, and the name of the kind's definition
 //! - resources: group, version, resource, group, version and kind of the request objects, and the scope
 //! - definitions: name, and the schema as JSON, without the list of its kinds
 //!
-//! `./dev schemas` generates the file from the OpenAPI v3 documents of each version. Only the keywords that affect types
-//! and merges are kept.
+//! `./dev schemas` generates the file from the OpenAPI v3 documents of each version. Only the keywords that affect
+//! types and merges are kept.
 //!
-//! File format: the lengths of two zlib streams in 4 bytes each (little-endian), and the streams. The first stream is the
-//! index: a line with the versions, and the lines of kinds and resources. The second stream is the lines of definitions.
-//! Lines consist of fields separated by tabs. The first field of a row is its set of versions, as a hexadecimal number
-//! whose bit `n` is set for version `n`.
+//! File format: the lengths of two zlib streams in 4 bytes each (little-endian), and the streams. The first stream is
+//! the index: a line with the versions, and the lines of kinds and resources. The second stream is the lines of
+//! definitions. Lines consist of fields separated by tabs. The first field of a row is its set of versions, as a
+//! hexadecimal number whose bit `n` is set for version `n`.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -27,14 +27,13 @@ const MAX_UNPACKED_BYTES: usize = 16 * 1024 * 1024;
 /// The number of bytes that encode the length of a stream.
 const LENGTH_BYTES: usize = 4;
 
-/// The first field of a line with a kind, and of a line with a resource.
 const KIND: &str = "kind";
 const RESOURCE: &str = "resource";
 
 /// The last field of a line with a namespaced resource.
 const NAMESPACED: &str = "namespaced";
 
-/// The set of versions that share a row.
+/// The set of Kubernetes versions that share a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionSet(u32);
 
@@ -70,7 +69,7 @@ pub struct KindRow<'a> {
     pub definition: &'a str,
 }
 
-/// A served resource or subresource, and the kind of its request objects.
+/// A served resource or subresource, and the kind of the objects in its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceRow<'a> {
     /// The API group of the resource.
@@ -79,13 +78,13 @@ pub struct ResourceRow<'a> {
     pub version: &'a str,
     /// The resource. A subresource is written `deployments/scale`.
     pub resource: &'a str,
-    /// Group, version and kind of the request objects.
+    /// The group, version and kind of the objects in requests.
     pub gvk: (&'a str, &'a str, &'a str),
     /// True if the resource is namespaced.
     pub is_namespaced: bool,
 }
 
-/// The definition of a schema.
+/// A named schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DefinitionRow<'a> {
     /// The name, such as `io.k8s.api.core.v1.Pod`.
@@ -226,7 +225,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Creates empty tables of these versions, oldest first.
+    /// Creates empty tables for these versions, which must be sorted, oldest first.
     #[must_use]
     pub fn new(versions: &[&str]) -> Self {
         Self {

@@ -98,8 +98,8 @@ fn builtin(minor: u16) -> &'static Builtin {
     Builtin::load(KubernetesVersion::new(minor)).unwrap()
 }
 
-/// Returns true if the type has a field at the path. The path contains only field names: items of lists and values of
-/// maps have the path of their list or map.
+/// Returns true if the type has a field at the path. The path contains only field names. List items and map values have
+/// the path of their list or map.
 fn has_field(type_: &DeclType, path: &str) -> bool {
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
     match &type_.kind {
@@ -143,7 +143,7 @@ fn fields_exist_only_in_their_versions() {
     );
 }
 
-/// Calls `visit` with the fields of object types in `other` that the types at the same paths in `own` do not have.
+/// Calls `visit` for each field in `other` that the type at the same path in `own` does not have.
 fn for_each_added_field(
     (own, other): (&Arc<DeclType>, &Arc<DeclType>),
     compared: &mut HashSet<(*const DeclType, *const DeclType)>,
@@ -216,8 +216,8 @@ fn resources_are_served_in_their_versions() {
     }
 }
 
-/// A patch release has the schemas of its minor version. An unsupported version has the schemas of the closest
-/// supported version.
+/// A patch release has the schemas of its minor version, and an unsupported version has those of the closest supported
+/// version.
 #[test]
 fn builtin_schemas_come_from_closest_minor_version() {
     let minor = |version: KubernetesVersion| {

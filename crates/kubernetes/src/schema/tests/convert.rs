@@ -2,14 +2,13 @@
 
 use super::*;
 
-/// Returns the type of a field with this schema.
 fn field(schema: Value) -> Arc<DeclType> {
     let root = json!({"type": "object", "properties": {"field": schema}});
     let root = decl_type(root, &[]).unwrap();
     Arc::clone(&root.declared_field("field").unwrap().type_)
 }
 
-/// Asserts the type of a field, its maximum number of elements, and its minimum size in bytes of JSON.
+/// Asserts the type of a field, its maximum number of elements, and its minimum size in JSON, in bytes.
 #[track_caller]
 fn check_sizes(schema: Value, type_: &str, max_elements: i64, min_serialized_size: i64) {
     let field = field(schema);
@@ -111,7 +110,7 @@ fn int_or_string_has_type_dyn() {
         MAX - 2,
         1,
     );
-    // A value that is not a boolean is ignored.
+    // A value of the extension that is not a boolean is ignored.
     check_sizes(
         json!({"type": "integer", "x-kubernetes-int-or-string": "true"}),
         "int",
@@ -162,7 +161,8 @@ fn required_properties_without_default_increase_min_size() {
     });
     let required = json!(["a", "bb", "cc", "dd", "no identifier"]);
     let object = json!({"type": "object", "properties": properties, "required": required});
-    // The braces have 2 bytes. A required property adds the length of its name, 4 bytes, and the size of its value.
+    // The braces have 2 bytes. A required property adds the length of its name, 4 bytes of punctuation, and the size of
+    // its value.
     check_sizes(object, "T", 0, 2 + 6 + 7 + 21);
 }
 
@@ -319,7 +319,7 @@ fn root_without_complete_metadata_gets_minimal_metadata() {
     check(&bare, "metadata", "Test#.metadata");
     check(&bare, "apiVersion", "string");
 
-    // If one field of the metadata has a different type, the whole metadata is replaced.
+    // If one field of the metadata does not have the expected type, the whole metadata is replaced.
     let name = json!({"type": "string"});
     let partly = json!({"type": "object", "properties": {
         "kind": {"type": "integer"},

@@ -3,7 +3,6 @@
 use super::*;
 use crate::schema::crd::Crd;
 
-/// Returns the type of a custom resource with this schema.
 fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     let crd = json!({"kind": "CustomResourceDefinition", "spec": {
         "group": "example.com", "scope": "Namespaced",
@@ -17,8 +16,8 @@ fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     entry.unwrap().1
 }
 
-/// If `expected` is true, asserts that the schema is published unchanged. If false, asserts that an object without
-/// declared fields is published.
+/// Asserts that the schema is published unchanged if `expected` is true, or as an object without declared fields if
+/// `expected` is false.
 #[track_caller]
 fn check_structural(schema: Value, expected: bool) {
     let type_ = crd_type(schema.clone()).unwrap();
@@ -31,7 +30,7 @@ fn check_structural(schema: Value, expected: bool) {
     assert_eq!(!is_bare, expected, "{schema}");
 }
 
-/// Same as [`check_structural`], with `schema` as a property of the root.
+/// Same as [`check_structural`], but `schema` is the schema of a property of the root.
 #[track_caller]
 fn check_field(schema: Value, expected: bool) {
     check_structural(

@@ -58,7 +58,7 @@ fn dangling_reference_is_always_an_error() {
         error(object(json!({"a": {"$ref": ""}}))),
         SchemaError::UnresolvedRef("".into())
     );
-    // Without the prefix, a reference to a missing schema causes the same error.
+    // A dangling reference without the prefix causes the same error.
     assert_eq!(
         error(json!({"$ref": "absent"})),
         SchemaError::UnresolvedRef("absent".into())
@@ -91,7 +91,8 @@ fn cycles_are_truncated_at_repetition() {
 fn cycle_conversion_depends_on_entry_point() {
     let a = object(json!({"b": to("b"), "in_a": {"type": "string"}}));
     let b = object(json!({"a": to("a"), "in_b": {"type": "string"}}));
-    // The conversion of the second property must not use types cached for the first property. Both orders are tested.
+    // The conversion of the second property must not use types that were cached for the first property. Both orders are
+    // tested.
     for names in [["a", "b"], ["b", "a"]] {
         let root = object(json!({names[0]: to(names[0]), names[1]: to(names[1])}));
         let root = decl_type(root, &[("a", a.clone()), ("b", b.clone())]).unwrap();

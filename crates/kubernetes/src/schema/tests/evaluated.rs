@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Asserts the declared type and the evaluated type at `path`. The root has a property `field` with this schema.
+/// Asserts the declared type and the evaluated type at `path`. The root has a property `field` with the schema
+/// `schema`.
 #[track_caller]
 fn check_both(schema: Value, path: &str, declared: &str, evaluated: &str) {
     let root = decl_type(

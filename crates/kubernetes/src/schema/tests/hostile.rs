@@ -1,5 +1,5 @@
-//! Tests of hostile schemas, which could cause a crash or exhaust time or memory. Each test must quickly return a type
-//! or an error.
+//! Tests of hostile schemas, which could cause a crash or consume too much time or memory. Each test must quickly
+//! return a type or an error.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
 
 #[test]
 fn schema_with_exponentially_many_paths_is_converted() {
-    // Each schema refers to the next schema twice: 2^100 paths, but only 101 types.
+    // Each schema refers to the next schema twice, so there are 2^100 paths, but only 101 types.
     let body = |n: usize| match n {
         100 => r#"{"type":"string"}"#.into(),
         n => {

@@ -48,7 +48,7 @@ fn kinds_are_found_by_any_case_singular_and_list_names() {
     for name in ["deployments", "deployment", "DEPLOYMENTS", "Deployment"] {
         check(("apps", "v1", name), &["apps/v1, Kind=Deployment"]);
     }
-    // Discovery returns no singular name for this version, so the kind in lower case is the singular name.
+    // Discovery returns no singular name for this version, so the kind in lower case is used instead.
     check(
         ("apps", "v1beta1", "deployment"),
         &["apps/v1beta1, Kind=Deployment"],
