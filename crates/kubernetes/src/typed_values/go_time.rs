@@ -33,7 +33,7 @@ impl Element {
         }
     }
 
-    /// Returns the element's name in error messages and the allowed values. Returns `None` if Go does not check the
+    /// Returns the element's name in error messages, and its allowed values. Returns `None` if Go does not check the
     /// values.
     fn range(self) -> Option<(&'static str, std::ops::RangeInclusive<u32>)> {
         match self {
@@ -184,8 +184,8 @@ pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| parse_error(text, DATE_TIME))
 }
 
-/// The units: their names, and their lengths in nanoseconds. Go has no units for days and weeks. A word that starts
-/// with the last name in a list is also accepted, such as `hours` for `hour`.
+/// The names of each unit, and its length in nanoseconds. Go has no units for days and weeks. A word is also accepted
+/// if it starts with the last name of a unit, such as `hours` for `hour`.
 const UNITS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),

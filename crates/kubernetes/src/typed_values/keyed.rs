@@ -1,5 +1,5 @@
-//! Lists of type `set` or `map` with CEL values as elements. Since 1.37, they result from concatenations of lists with
-//! a schema.
+//! Lists of type `set` or `map` with CEL values as elements. Since 1.37, the concatenation of lists with a schema is
+//! such a list.
 //!
 //! Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValSetList`, `refValMapList`.
 
@@ -33,7 +33,7 @@ pub(super) struct KeyedList {
     budget: Arc<EvalBudget>,
 }
 
-/// Returns the key of a set's element. Lists and maps have no key.
+/// Returns the key of an element of a set. Returns an error for lists and maps, which have no key.
 ///
 /// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `setElementKey`.
 fn set_key(element: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
@@ -59,7 +59,8 @@ fn members(
     Ok(members)
 }
 
-/// Compares two sets with the same number of elements, which may repeat.
+/// Returns true if two sets have the same distinct elements. Both lists must have the same number of elements, which
+/// may repeat.
 ///
 /// Source: apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`.
 pub(super) fn are_equal_sets(
@@ -81,7 +82,7 @@ pub(super) fn are_equal_sets(
     Ok(seen.len() == own.len())
 }
 
-/// Combines the key fields of an element into a string. A missing field and a field with an error are null.
+/// Combines the key fields of an element into a string. A missing field and a field with an error count as null.
 ///
 /// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValMapKey`.
 fn map_key(element: &Value, schema: &ValueSchema) -> Result<String, EvalError> {
@@ -106,8 +107,8 @@ fn map_key(element: &Value, schema: &ValueSchema) -> Result<String, EvalError> {
 }
 
 impl KeyedList {
-    /// Adds the elements of `other` that are not in `elements`. In a list of type `map`, replaces the elements that have
-    /// the same key as an element of `other`.
+    /// Adds the elements of `other` that are not in `elements`. In a list of type `map`, an element of `other` replaces
+    /// an element with the same key.
     ///
     /// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `addToSetList`, `addToMapList`.
     pub(super) fn concatenated(

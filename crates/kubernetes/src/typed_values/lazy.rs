@@ -46,7 +46,7 @@ impl<'a> Lazy<'a> {
     }
 
     /// Selects the nested value at the path `keys`. If `is_test` is true, only tests whether the last key is present.
-    /// Returns `None` if the caller must use [`Self::whole`] instead.
+    /// Returns `None` if the caller must evaluate the selection on [`Self::whole`] instead.
     pub(crate) fn part(&self, keys: &[Arc<str>], is_test: bool) -> Option<Part<'static>> {
         let (mut json, mut schema) = (self.json, self.schema);
         for (n, key) in keys.iter().enumerate() {

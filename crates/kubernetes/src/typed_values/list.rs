@@ -11,7 +11,8 @@ use super::keyed::{KeyedList, Keys, MEMBER, are_equal_sets};
 use super::raw::{Members, hashable, unwrapped};
 use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
-/// The maximum number of key fields that upstream compares by value. Upstream converts more key fields to strings.
+/// The maximum number of key fields that upstream compares by value. If a list has more key fields, upstream converts
+/// their values to strings.
 const MAX_HASHED_KEYS: usize = 3;
 
 /// The list type. It determines how lists are compared and concatenated.
@@ -32,8 +33,8 @@ pub(super) struct TypedList {
     kind: ListKind,
     /// The schema of the list. It declares the key fields.
     schema: Arc<ValueSchema>,
-    /// The elements of a list of type `set`, computed on first use. Also contains elements from concatenations, because
-    /// upstream adds them to the same Go map.
+    /// The elements of a list of type `set`, computed on first use. Also contains the elements of lists that were
+    /// concatenated with this list, because upstream adds them to the same Go map.
     members: Mutex<Option<Members>>,
     budget: Arc<EvalBudget>,
 }
@@ -68,7 +69,7 @@ impl TypedList {
         typed_within(raw, &self.items, &self.budget)
     }
 
-    /// Calls `ask` with the set of this list's elements, which is computed on first use. Returns the result of `ask`.
+    /// Returns the result of `ask` for the set of this list's elements. The set is computed on first use.
     fn with_members<T>(&self, ask: impl FnOnce(&mut Members) -> T) -> Result<T, EvalError> {
         let mut held: MutexGuard<'_, Option<Members>> =
             self.members.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +86,7 @@ impl TypedList {
         Ok(ask(held.get_or_insert_default()))
     }
 
-    /// Combines the key fields of an element into a string, for a list of type `map`. Returns `None` if the element is
+    /// Combines the key fields of an element of a list of type `map` into a string. Returns `None` if the element is
     /// not an object. Such an element equals no other element.
     ///
     /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMapList.toMapKey`.
@@ -100,8 +101,8 @@ impl TypedList {
             let part = match map.field(&escaped) {
                 None | Some(Value::Null) => "none".to_owned(),
                 Some(value) => {
-                    // Upstream uses up to three key values as the key of a Go map, so the values must be hashable. More
-                    // key values are converted to a string.
+                    // Upstream uses up to three key values as the key of a Go map, so the values must be hashable. If
+                    // there are more, upstream converts them to a string.
                     if names.len() <= MAX_HASHED_KEYS {
                         hashable(value)?;
                     }

@@ -71,7 +71,7 @@ impl MapSource for TypedMap {
                 _ => key,
             })
             .collect();
-        // Upstream's list of keys contains a null for each key without a schema.
+        // Upstream's list of keys ends with one null for each key without a schema.
         keys.resize(n_all, Value::Null);
         Ok(keys)
     }

@@ -1,8 +1,8 @@
 //! CEL values with a schema. Nested values are converted to the types of the schema when they are accessed.
 //!
-//! [`typed()`] combines a plain value and a [`ValueSchema`]. Fields and elements of the result have the declared types,
-//! such as timestamps, durations, bytes, and lists of type `map` or `set`. The CEL rules of CRDs operate on such
-//! values. Policies operate on plain values.
+//! [`typed()`] combines a plain value and a [`ValueSchema`]. The fields and elements of the result have the types that
+//! the schema declares, such as timestamps, durations, bytes, and lists of type `map` or `set`. The CEL rules of CRDs
+//! operate on such values. Policies operate on plain values.
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
@@ -47,7 +47,7 @@ pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
     typed_within(raw, schema, &Arc::default())
 }
 
-/// Same as [`typed()`]. Comparisons and concatenations of the result consume `budget`.
+/// Same as [`typed()`]. Comparing and concatenating the result consumes `budget`.
 #[must_use]
 pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, budget: &Arc<EvalBudget>) -> Value {
     let got = |expected: &str| {
@@ -144,7 +144,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
                 .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
             // Upstream decodes base64 with the URL alphabet, although the format requires the standard alphabet.
             "byte" => {
-                // The string is decoded again on each access, so its memory is counted here.
+                // The string is decoded again on each access, so each access counts its memory.
                 let room = budget
                     .allocate(text.len())
                     .and_then(|()| budget.reserve(text.len()));
@@ -160,7 +160,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema, budget: &EvalBudget) -> V
     read.unwrap_or_else(invalid)
 }
 
-/// Compares a nested value with `other`. If `other` is null, typed lists and maps return an error.
+/// Compares a nested value with `other`. If `own` is a typed list or map and `other` is null, the result is an error.
 fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
     budget.step()?;
     let by_rule = match own {
@@ -171,8 +171,8 @@ fn part_equals(own: &Value, other: &Value, budget: &EvalBudget) -> Result<bool, 
     by_rule.unwrap_or_else(|| own.equals_within(other, budget))
 }
 
-/// Returns the error of comparing or concatenating a list or map with a value of a different type. If `other` is an
-/// error value, returns this error.
+/// Returns the error for comparing or concatenating a list or map with `other`, a value of a different type. If `other`
+/// is an error value, returns its error.
 ///
 /// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
 fn no_such_overload(other: &Value) -> EvalError {

@@ -5,7 +5,7 @@ use cel::value::{EvalBudget, EvalError, Opaque, Value};
 
 use super::raw::{go_type, unwrapped};
 
-/// A value without a declared type. Expressions can only compare such values.
+/// A value without a declared type. Expressions can compare such values, but support no other operation.
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unknownPreserved`.
 #[derive(Debug)]

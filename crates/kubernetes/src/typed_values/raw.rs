@@ -25,7 +25,7 @@ pub(super) fn go_type(raw: &Value) -> &'static str {
     }
 }
 
-/// A Go value that JSON cannot represent, such as a `time.Duration`. Occurs as an element of a list of plain values.
+/// A Go value that JSON cannot represent, such as a `time.Duration`. It occurs as an element of a list of plain values.
 #[derive(Debug)]
 struct Foreign {
     value: Value,
@@ -43,7 +43,7 @@ impl Opaque for Foreign {
 
     fn equals_within(&self, other: &Value, budget: &EvalBudget) -> Result<bool, EvalError> {
         match other.downcast::<Self>() {
-            // Go compares pointers by address. Two separately converted pointers always differ.
+            // Go compares pointers by address. Two pointers that were converted separately always differ.
             Some(other) => Ok(self.go_type == other.go_type
                 && !self.go_type.starts_with('*')
                 && self.value.equals_within(&other.value, budget)?),
@@ -56,7 +56,8 @@ impl Opaque for Foreign {
     }
 }
 
-/// Returns the Go value in `value`. In upstream, concatenated lists, sets and map keys contain this Go value.
+/// Returns the Go value inside the CEL value `value`. In upstream, concatenated lists, sets and map keys contain such
+/// Go values.
 ///
 /// # Errors
 ///

@@ -15,7 +15,8 @@ use crate::version::Behavior;
     reason = "each flag corresponds to a schema keyword or a behavior"
 )]
 pub struct ValueSchema {
-    /// The declared properties, if common properties of resources were added to `properties`. Otherwise `None`.
+    /// The declared properties. `None` if `properties` contains only declared properties, without added common
+    /// properties of resources.
     own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,
@@ -33,7 +34,7 @@ pub struct ValueSchema {
 
 type Properties = HashMap<String, Arc<ValueSchema>>;
 
-/// The origin of a schema. Some keywords depend on the origin.
+/// The origin of a schema. It determines the meaning of some keywords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// A schema of an OpenAPI document.
