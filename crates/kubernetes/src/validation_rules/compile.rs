@@ -31,10 +31,11 @@ pub(super) const SELF: &str = "self";
 /// The variable for the old value in an update.
 pub(super) const OLD_SELF: &str = "oldSelf";
 
-/// The CEL type name of the validated objects. Upstream generates a new name for each compilation.
+/// The CEL type name of the validated objects. In upstream, it is different for each compilation.
 const TYPE_NAME: &str = "selfType";
 
-/// The maximum number of AST nodes in all expressions of a CRD. Expressions above this limit are not compiled.
+/// The maximum number of AST nodes in all expressions of a CRD together. Expressions that exceed this limit are not
+/// compiled.
 const MAX_NODES: usize = 500_000;
 
 /// The maximum total size of error messages, in bytes. Above this limit, only the first error of each expression is
@@ -93,14 +94,14 @@ pub(super) struct CompiledRule {
     pub(super) field_path: String,
 }
 
-/// Compiles the rules of a definition, within limits for all rules together.
+/// A compiler for the rules of a CRD. Its limits apply to all rules together.
 #[derive(Debug)]
 pub(super) struct Compiler {
     env: &'static Env,
     language: Behavior,
-    /// The number of AST nodes that may still be created.
+    /// The remaining number of AST nodes for all expressions.
     nodes: usize,
-    /// The remaining number of bytes of all error messages together.
+    /// The remaining number of bytes for all error messages.
     text_bytes: usize,
 }
 
@@ -255,8 +256,8 @@ struct CheckedExpression {
     max_cost: u64,
 }
 
-/// Compiles an expression. The flag in the error is true if the expression uses `oldSelf`. It is always false if the
-/// expression cannot be parsed or checked.
+/// Compiles an expression. If there is an error, the boolean is true if the expression uses `oldSelf`. It is false if
+/// the expression cannot be parsed or checked.
 fn expression(
     text: &str,
     env: &Env,

@@ -1,4 +1,5 @@
-//! The context for compiling the rules of a schema: the type of `self`, and the number of evaluations per object.
+//! The context for compiling the rules of a schema. It consists of the type of `self` and the maximum number of
+//! evaluations per object.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go` (`CELSchemaContext`).
 
@@ -28,7 +29,7 @@ pub(super) struct Context<'a> {
     pub(super) behavior: Behavior,
     /// True if the schema or an enclosing schema has rules.
     is_in_scope: bool,
-    /// The type, computed on first use. `None` if rules cannot access values of the schema.
+    /// The type of the schema's values, computed on first use. `None` if rules cannot access values of the schema.
     type_: OnceCell<Result<Option<Arc<DeclType>>, String>>,
     /// The maximum number of values of this schema in one object. `None` if there is no maximum.
     pub(super) max_cardinality: Option<u64>,
@@ -69,8 +70,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the type of the schema's values. If an enclosing schema has rules, the result is a part of the directly
-    /// enclosing schema's type, as in upstream.
+    /// Returns the type of the schema's values. If an enclosing schema has rules, the type is looked up in the type of
+    /// the directly enclosing schema, as in upstream.
     pub(super) fn type_(
         &self,
         interner: &RefCell<Interner>,
@@ -100,7 +101,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The result of looking up a nested schema's type in the enclosing type.
+/// The result of looking up the type of a nested schema in the type of the enclosing schema.
 enum Part {
     /// The type of the nested schema. `None` if rules cannot access its values.
     Found(Option<Arc<DeclType>>),

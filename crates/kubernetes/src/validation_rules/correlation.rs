@@ -1,4 +1,4 @@
-//! Correlates an updated object with the old object: finds the old value of each nested value and compares both values.
+//! Correlates an updated object with the old object: finds the old value for each nested value, and compares the two.
 //!
 //! Source: apiserver `pkg/cel/common/equality.go` (`CorrelatedObject`), `maplist.go` (`MapList`).
 
@@ -20,7 +20,7 @@ pub(super) struct MapList<'a> {
 }
 
 impl<'a> MapList<'a> {
-    /// Indexes the elements of `list`. The index is empty if `schema` is not a list of type `map`.
+    /// Indexes the elements of `list`. If `schema` does not describe a list of type `map`, the index is empty.
     pub(super) fn new(schema: &'a ValueSchema, list: Option<&'a Json>) -> Self {
         let keys = schema.map_keys();
         let mut elements = HashMap::new();
@@ -54,7 +54,8 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
             Json::Bool(value) => write!(text, "{value}"),
             Json::Number(number) => match number.as_i64() {
                 Some(value) => write!(text, "{value}"),
-                // Upstream compares a single key as a number. It compares several keys as strings.
+                // If there is a single key field, upstream compares its values as numbers. It compares the values of
+                // several key fields as strings.
                 None if keys.len() == 1 => write!(text, "double {}", double(number)),
                 None => write!(text, "{:.6}", double(number)),
             },
@@ -65,7 +66,7 @@ fn key_of(keys: &[String], element: &Json) -> Option<String> {
     Some(text)
 }
 
-/// Converts a number that is not a 64-bit integer.
+/// Converts a number that is not a 64-bit integer to a double.
 fn double(number: &Number) -> f64 {
     number.as_f64().unwrap_or(f64::NAN)
 }

@@ -43,8 +43,7 @@ pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Total {
     cost: u64,
-    /// The most expensive expressions, sorted by descending cost. Each entry contains the cost, the path, and the
-    /// formatted path.
+    /// The most expensive expressions, sorted by descending cost: the cost, the path, and the formatted path.
     expensive: Vec<(u64, Vec<PathStep>, String)>,
 }
 

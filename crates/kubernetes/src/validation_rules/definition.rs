@@ -1,7 +1,7 @@
 //! Validates the rules of a new CustomResourceDefinition like the API server.
 //!
-//! The errors have the API server's messages. Only errors of rules are reported. Other errors of the CRD may prevent
-//! the API server from compiling rules. In this case, the rules are not compiled here either.
+//! The errors have the API server's messages. Only errors of rules are reported. If other errors of the CRD prevent the
+//! API server from compiling rules, the rules are not compiled here either.
 //!
 //! Differs:
 //!
@@ -38,7 +38,7 @@ use cel::value::go_quote;
 pub struct DefinitionError {
     /// The error as the API server reports it.
     pub error: FieldError,
-    /// The path of the field in the CRD document. The path in `error` differs if all versions have the same schema,
+    /// The path of the field in the CRD document. If all versions have the same schema, the path in `error` differs,
     /// because the API server then reports `spec.validation`.
     pub place: Vec<PathStep>,
     /// The cause of the error.
@@ -48,7 +48,7 @@ pub struct DefinitionError {
 /// The cause of an error of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub enum DefinitionCause {
-    /// Any cause without its own variant.
+    /// Any cause that has no variant of its own.
     #[default]
     Other,
     /// An expression does not compile.
@@ -129,8 +129,8 @@ pub fn validate_rules(
 /// Validates the defaults of the structural schema at a path.
 pub(crate) type DefaultErrors<'a> = &'a dyn Fn(&Json, &Path<'_>) -> Vec<DefinitionError>;
 
-/// Same as [`validate_rules`], but also validates defaults with `default_errors`. If there are errors of defaults,
-/// rules are not compiled.
+/// Same as [`validate_rules`], but also validates defaults with `default_errors`. If a default is invalid, rules are
+/// not compiled.
 pub(crate) fn validate_rules_with(
     definition: &Json,
     (version, mode): (KubernetesVersion, CompileMode),
@@ -301,9 +301,9 @@ fn error(
 struct SchemaErrors {
     /// True if there are errors that do not concern rules.
     has_others: bool,
-    /// Errors of rules that do not require compilation.
+    /// Errors of rules that are found without compiling expressions.
     about_rules: Vec<DefinitionError>,
-    /// Errors of compiled expressions.
+    /// Errors that are found by compiling expressions.
     of_expressions: Vec<DefinitionError>,
 }
 
@@ -505,8 +505,8 @@ impl SchemaValidation<'_> {
         }
     }
 
-    /// Records the estimated cost of an expression. Adds an error if the cost exceeds its limit. `what` names the cost
-    /// in the error message.
+    /// Records the estimated cost of an expression. Adds an error if the cost exceeds its limit. `what` describes the
+    /// cost in the error message.
     fn cost(
         &mut self,
         path: &Path<'_>,
@@ -545,7 +545,7 @@ fn below_property(
     below
 }
 
-/// Adds the errors of a rule that do not require compilation.
+/// Adds the errors of a rule that are found without compiling its expressions.
 fn about_rule(
     rule: &ValidationRule,
     schema: &Map<String, Json>,

@@ -31,7 +31,7 @@ pub enum FieldErrorKind {
 }
 
 impl FieldErrorKind {
-    /// Returns the name of the type, used as the `reason` in a `Status`.
+    /// Returns the name of the error type, which is the `reason` in a `Status`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

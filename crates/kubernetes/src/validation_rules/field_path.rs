@@ -1,4 +1,4 @@
-//! Parses the `fieldPath` of a rule: the path of a nested field, which the schema must declare.
+//! Parses the `fieldPath` of a rule, which is the path of a nested field that the schema declares.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`,
 //! `unescapeSingleQuote`).
@@ -10,7 +10,7 @@ use super::path::{PathStep, written};
 /// Converts the path `text` to the format of the API server's errors. Returns `None` if the path is invalid or not
 /// declared in `schema`.
 ///
-/// Differs: upstream panics on a path into map values that have no schema.
+/// Differs: upstream panics if a path selects a field of map values that have no schema.
 pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<String> {
     let mut tokens = Tokens(text);
     let mut current = Some(schema);

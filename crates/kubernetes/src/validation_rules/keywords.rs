@@ -75,7 +75,7 @@ pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
     }
 }
 
-/// Returns true if fields of the object can be matched with fields of the old object.
+/// Returns true if fields of an object can be matched with fields of the old object.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `MapIsCorrelatable`.
 pub(super) fn is_map_correlatable(schema: &Schema) -> bool {

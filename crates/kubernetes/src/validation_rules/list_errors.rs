@@ -170,7 +170,7 @@ fn add_map_errors<'a>(schema: &'a Schema, items: Option<&'a Schema>, faults: &mu
         let place = |keyword: &'static str| vec!["items", "properties", name, keyword];
         if matches!(text(property, "type"), "array" | "object") {
             let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-            // Upstream shows the type of the items here, not the type of the property.
+            // As in upstream, the error contains the type of the items instead of the type of the property.
             let value = Some(go_quote("object"));
             faults.push((
                 place("type"),

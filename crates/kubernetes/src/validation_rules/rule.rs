@@ -1,4 +1,4 @@
-//! The rules of a schema, as written in a CRD.
+//! The rules in the schemas of a CRD.
 
 use cel::value::go_quote;
 use serde_json::Value as Json;
@@ -15,7 +15,7 @@ pub struct ValidationRule {
     pub rule: String,
     /// The message if the expression is false.
     pub message: String,
-    /// The expression that returns the message. May be empty.
+    /// The expression that returns the message. Empty if there is none.
     pub message_expression: String,
     /// The type of the error, such as `FieldValueForbidden`.
     pub reason: Option<String>,
@@ -80,7 +80,8 @@ impl ValidationRule {
         )
     }
 
-    /// Formats the rule in Go syntax. The addresses of pointers vary, so the result has a constant address instead.
+    /// Formats the rule in Go syntax. Pointers are formatted with a constant address, because their addresses in Go
+    /// vary.
     fn as_go_struct(&self) -> String {
         let pointer = |is_set| if is_set { "0xc000000000" } else { "nil" };
         format!(

@@ -127,7 +127,7 @@ pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     errors
 }
 
-/// Calls `visit` with each schema of a CRD, including nested ones, and its path. Skips the rest after `false`.
+/// Calls `visit` with each schema of a CRD, including nested ones, and its path. Stops when `visit` returns false.
 pub(crate) fn each_schema_of(
     definition: &Json,
     visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>) -> bool,
@@ -142,7 +142,7 @@ pub(crate) fn each_schema_of(
     });
 }
 
-/// Calls `visit` with the schema of each version of a CRD. Stops after the first `false`.
+/// Calls `visit` with the schema of each version of a CRD. Stops when `visit` returns false.
 fn each_version(definition: &Json, visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>) -> bool) {
     let versions = definition
         .pointer("/spec/versions")
@@ -202,10 +202,12 @@ fn unknown_keywords(
     }
 }
 
-/// A function that is called with a schema, its path and its position. Returns false to skip the rest.
+/// A function that is called with a schema, its path and its position. If it returns false, the schemas nested in this
+/// schema are skipped.
 type VisitSchema<'v> = dyn FnMut(&Map<String, Json>, &Path<'_>, Level) -> bool + 'v;
 
-/// Calls `visit` with a schema and all nested schemas. Skips the nested schemas after `false`.
+/// Calls `visit` with a schema and all nested schemas. If `visit` returns false, skips the schemas nested in its
+/// argument.
 fn each_schema(
     schema: &Map<String, Json>,
     path: &Path<'_>,
@@ -307,7 +309,7 @@ fn keywords(
                 PathStep::Field(field)
             }
         }));
-        // The missing type is already reported.
+        // Skip a missing type that is already reported.
         let field = written(&steps);
         if kind == FieldErrorKind::Required && errors.iter().any(|it| it.error.field == field) {
             continue;

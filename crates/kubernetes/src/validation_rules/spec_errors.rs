@@ -224,8 +224,8 @@ impl Faults {
                 self.column(column, &format!("{path}.additionalPrinterColumns[{n}]"));
             }
         }
-        // The API server's message includes all versions as the invalid value. The versions add no information, so the
-        // value is omitted here.
+        // The API server's message contains all versions as the invalid value. This value is omitted here, because it
+        // adds no information.
         let whole = |faults: &mut Self, detail: &str| {
             faults.add("spec.versions", FieldErrorKind::Invalid, None, detail);
         };
@@ -310,7 +310,7 @@ impl Faults {
     }
 }
 
-/// Parses a path of fields and list indices.
+/// Parses a path that consists of fields and list indices.
 fn steps(path: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     for part in path.split('.') {

@@ -83,7 +83,7 @@ pub struct ValidationResult {
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) rules: Vec<(ValidationRule, CompiledRule)>,
-    /// The reason why this schema's rules do not compile.
+    /// The reason why the rules of this schema cannot be compiled.
     pub(super) compile_error: Option<String>,
     pub(super) uses_old_self: bool,
     pub(super) is_map_correlatable: bool,
@@ -174,8 +174,8 @@ impl Validator {
         self.walk((object, before), correlated.as_ref(), observer)
     }
 
-    /// Validates an update that changes nothing. Errors of unchanged values remain errors. In contrast,
-    /// [`Self::validate`] turns them into warnings.
+    /// Validates an update that changes nothing. Unlike in [`Self::validate`], errors of unchanged values do not become
+    /// warnings.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/validation.go` (`validate`), which does not
     /// enable ratcheting.

@@ -35,8 +35,8 @@ impl<'a, 'j> Ratchet<'a, 'j> {
         correlated.is_some_and(Correlated::is_equal)
     }
 
-    /// Returns the state for a nested value. `part` is the correlated nested value, or `None` if the old object lacks
-    /// this value.
+    /// Returns the state for a nested value. `part` is the nested value with its old value, or `None` if the old object
+    /// lacks it.
     fn below<'b>(self, part: Option<&'b Correlated<'j>>) -> Ratchet<'b, 'j>
     where
         'a: 'b,
@@ -58,7 +58,7 @@ struct Values<'a> {
     before: Option<Lazy<'a>>,
     /// The value of `oldSelf` in rules with `optionalOldSelf`.
     optional: OnceLock<Value>,
-    /// True if an optional `oldSelf` contains a CEL value. False if it contains a Go value.
+    /// True if an optional `oldSelf` contains a CEL value, false if it contains a Go value.
     is_optional_typed: bool,
 }
 
@@ -103,7 +103,8 @@ impl Activation for Variables<'_, '_> {
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// Returns the content of an optional `oldSelf` before cel-go 0.29: the Go value. Objects and lists then have no schema.
+/// Returns the content of an optional `oldSelf`. Before cel-go 0.29, this is the Go value, so objects and lists have no
+/// schema.
 ///
 /// Source: cel-go 0.26 `interpreter/attributes.go`, `applyQualifiers`.
 fn held(before: &Json, typed: &Value) -> Value {
@@ -304,7 +305,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds an error with the name of the type as its value.
+    /// Adds an error whose value is the type name of the schema.
     fn fail(&mut self, node: &Node, path: &Path<'_>, detail: String) {
         let error = FieldError {
             kind: FieldErrorKind::Invalid,
@@ -317,7 +318,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Counts the memory of an error. If it exceeds the budget, returns false and ends the validation.
+    /// Subtracts the memory of an error from the budget. If it exceeds the budget, ends the validation and returns
+    /// false.
     fn allocate(&mut self, error: &FieldError) -> bool {
         let value = error.value.as_ref().map_or(0, String::len);
         let n_bytes = [error.field.len(), value, error.detail.len()];

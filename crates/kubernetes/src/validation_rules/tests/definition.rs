@@ -185,7 +185,7 @@ fn rule_with_invalid_expression_has_error() {
             "compilation failed: ERROR: <input>:1:9: Syntax error",
         )],
     );
-    // If the message expression is invalid, the use of `oldSelf` is still checked.
+    // Even if the message expression is invalid, the use of `oldSelf` is checked.
     check_expressions(
         &json!({"rule": "self.a > 0", "messageExpression": "self.c", "optionalOldSelf": true}),
         &[
@@ -396,7 +396,8 @@ fn object_is_validated_with_schema_of_its_version() {
     );
 }
 
-/// Asserts the error of an object that violates `rule`. The field `a` has this schema and value.
+/// Asserts the error of an object that violates `rule`. The object has the field `a`, with the schema `schema` and the
+/// value `value`.
 #[track_caller]
 fn check_error(schema: &Json, rule: &Json, value: &Json, expected: &str) {
     let mut schema = schema.clone();
