@@ -1,7 +1,7 @@
 //! Kubernetes versions: their functions and macros, and their other differences.
 //!
-//! A [`KubernetesVersion`] determines all results of this crate that depend on a version. Each overload row states the
-//! range of releases that have the overload. All other differences are fields of [`Behavior`].
+//! A [`KubernetesVersion`] determines all results of this crate that depend on a version. Each overload row contains
+//! the range of releases that have the overload. All other differences are fields of [`Behavior`].
 //!
 //! An API server checks new expressions with the environment of the previous version, so that a policy survives a
 //! rollback. For example, additions of 1.34 are available in new expressions since 1.35. Stored expressions are checked
@@ -44,7 +44,7 @@ impl KubernetesVersion {
     /// The number of supported minor versions.
     pub const N_SUPPORTED: usize = (Self::NEWEST.minor - Self::OLDEST.minor + 1) as usize;
 
-    /// Creates the newest patch of `1.minor`, built with the cel-go of the upstream release.
+    /// Creates the newest patch of `1.minor`, built with the cel-go version of the upstream release.
     #[must_use]
     pub const fn new(minor: u16) -> Self {
         Self {
@@ -55,8 +55,8 @@ impl KubernetesVersion {
         }
     }
 
-    /// Returns the version that an API server reports. Vendors append suffixes, as in `30+` and `v1.30.2-gke.100`. An API
-    /// server that emulates an older version behaves like that version. `None` if the version cannot be parsed.
+    /// Returns the version that an API server reports. Vendors append suffixes, as in `30+` and `v1.30.2-gke.100`. An
+    /// API server that emulates an older version behaves like that version. `None` if the version cannot be parsed.
     #[must_use]
     pub fn from_info(info: &VersionInfo) -> Option<Self> {
         if leading_number(&info.major)? != 1 {
@@ -98,7 +98,7 @@ impl KubernetesVersion {
         self.minor < other.minor
     }
 
-    /// Returns true if the minor version is that of `other`, but the version of cel-go differs. Ignores the patch.
+    /// Returns true if both minor versions are equal, but the versions of cel-go differ. Ignores the patch.
     #[must_use]
     pub fn differs_only_in_cel_go(&self, other: &Self) -> bool {
         self.minor == other.minor && self.cel_go != other.cel_go
@@ -157,8 +157,9 @@ impl KubernetesVersion {
         self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
     }
 
-    /// Returns the steps of an upgrade from this version to `to`. First the minor version of cel-go increases by one in
-    /// each step, then that of Kubernetes. The last element is `to`. Empty if `to` is not newer.
+    /// Returns the steps of an upgrade from this version to `to`. The first steps increase the minor version of cel-go
+    /// by one each, and the next steps increase that of Kubernetes. The last element is `to`. Returns an empty list if
+    /// `to` is not newer.
     #[must_use]
     pub fn steps_to(self, to: Self) -> Vec<Self> {
         let mut steps = Vec::new();
@@ -186,7 +187,6 @@ impl KubernetesVersion {
         Version::new(1, self.minor)
     }
 
-    /// Returns the minor version whose functions new expressions can use.
     const fn compatibility(&self) -> Version {
         Version::new(1, self.min_compat)
     }
@@ -224,7 +224,7 @@ impl KubernetesVersion {
         }
     }
 
-    /// Returns the syntax of expressions in `mode`.
+    /// Returns the behavior of cel-go for expressions that are compiled in `mode`.
     #[must_use]
     pub fn language_in(&self, mode: CompileMode) -> cel::version::Behavior {
         match mode {
@@ -265,7 +265,7 @@ impl KubernetesVersion {
         self.cel_go >= cel_go
     }
 
-    /// Returns the differences of this version that are not overloads.
+    /// Returns the behavior of this version, except for its overloads.
     #[must_use]
     pub fn behavior(&self) -> Behavior {
         Behavior {
@@ -329,7 +329,7 @@ impl fmt::Display for KubernetesVersion {
 /// The version of the API servers of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterVersion {
-    /// The version for which expressions are compiled: the lowest version that an API server reports.
+    /// The version for which expressions are compiled. It is the lowest version that an API server reports.
     pub version: KubernetesVersion,
     /// True if API servers report different versions, as during an upgrade.
     pub is_lowest_of_several: bool,
@@ -478,7 +478,7 @@ const fn upstream_cel_go(minor: u16) -> CelGo {
     }
 }
 
-/// The response of an API server to a request that creates an object with a name reserved for static manifests.
+/// The response to a request that creates an object whose name is reserved for static manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaticNames {
     /// The request succeeds.
@@ -489,7 +489,7 @@ pub enum StaticNames {
     Rejected,
 }
 
-/// The texts of errors about values that are too long.
+/// The wording of errors about values that are too long.
 ///
 /// Source: k8s.io/apimachinery 0.30 to 0.34 `pkg/util/validation/field/errors.go`, `TooLong`, `TooLongMaxLength`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -526,7 +526,7 @@ impl LengthErrors {
     }
 }
 
-/// The differences between Kubernetes versions that are not overloads.
+/// The differences between Kubernetes versions, except for overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -540,7 +540,7 @@ pub struct Behavior {
     /// Source: k8s.io/apiserver 0.35.10, 0.36.5 and 0.37 `pkg/cel/mutation/dynamic/objects.go`,
     /// `ObjectVal.ConvertToNative`.
     pub patches_convert_nested_objects: bool,
-    /// kube-controller-manager declares `params` even if the schema of the paramKind is unknown.
+    /// In kube-controller-manager, the type checker declares `params` even if the schema of the paramKind is unknown.
     ///
     /// Source: k8s.io/apiserver 0.36 `pkg/admission/plugin/policy/validating/typechecking.go`, `TypeChecker.compiler`.
     pub declares_untyped_params: bool,
@@ -575,30 +575,31 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/policy/validating/dispatcher.go`, `maxValidationFailures`.
     pub max_audited_failures: usize,
-    /// Validating policies read objects of built-in kinds, `request` and `namespaceObject` as Go values. Before, they
-    /// read unstructured objects. Objects without a Go type remain unstructured.
+    /// Validating policies read objects of built-in kinds, `request` and `namespaceObject` as Go values. In older
+    /// versions, they read unstructured objects. Objects without a Go type remain unstructured.
     ///
-    /// Mutating policies read `request`, `namespaceObject` and `params` as Go values. They read `object` and
-    /// `oldObject` as Go values once match conditions have been evaluated for the same kind.
+    /// Mutating policies read `request`, `namespaceObject` and `params` as Go values. They also read `object` and
+    /// `oldObject` as Go values after match conditions have been evaluated for objects of the same kind.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/admission/plugin/cel/activation.go`, `newActivation`;
     /// `pkg/admission/conversion.go`, `LazyObject`.
     pub reads_go_values: bool,
     /// The version is newer than all supported versions, so this crate may lack functions, macros and syntax.
     pub is_incomplete: bool,
-    /// Lists with a schema concatenate CEL values, and lists of type `set` compare CEL values. Before, they used Go
-    /// values. Two lists of type `set` or `map` with repeated elements are equal only if they have the same elements.
+    /// Lists with a schema concatenate CEL values, and lists of type `set` compare CEL values. In older versions, these
+    /// lists use Go values. If lists of type `set` or `map` contain repeated elements, they are equal only if they have
+    /// the same distinct elements.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`,
     /// `unstructuredMapList.Equal`, `unstructuredList.Add`.
     pub lists_hold_cel_values: bool,
-    /// Custom resources: the type of a schema determines its formats, such as `int32` of integers. Before, every type had
-    /// the formats of strings.
+    /// In schemas of custom resources, the type determines the available formats. For example, `int32` is a format of
+    /// integers. In older versions, every type has the formats of strings.
     ///
     /// Source: k8s.io/apiextensions-apiserver 0.36 `pkg/apiserver/validation/formats.go`,
     /// `StripUnsupportedFormatsPostProcessorForVersion`.
     pub formats_depend_on_type: bool,
-    /// Custom resources: the formats `k8s-short-name` and `k8s-long-name` exist.
+    /// Schemas of custom resources can use the formats `k8s-short-name` and `k8s-long-name`.
     ///
     /// Source: k8s.io/apiextensions-apiserver 0.34 `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`.
     pub enforces_name_formats: bool,
@@ -609,7 +610,7 @@ pub struct Behavior {
     /// `pkg/features/kube_features.go`, `ManifestBasedAdmissionControlConfig`.
     pub static_names: StaticNames,
     /// The estimated costs of validation rules of CustomResourceDefinitions assume that `metadata.name` has at most 253
-    /// characters and `metadata.generateName` at most 252. Before, each could be as long as a request.
+    /// characters and `metadata.generateName` at most 252. In older versions, each can be as long as a request.
     ///
     /// Source: k8s.io/apiextensions-apiserver 0.37 `pkg/apiserver/schema/cel/model/schemas.go`,
     /// `cappedLengthStringType`.
@@ -622,14 +623,14 @@ pub struct Behavior {
     ///
     /// Source: kubernetes 1.37 `pkg/features/kube_features.go`, `MaxUnavailableStatefulSet`, `VolumeLimitScaling`.
     pub has_defaults_of_1_37: bool,
-    /// The texts of errors about values that are too long.
+    /// The wording of errors about values that are too long.
     pub length_errors: LengthErrors,
     /// The errors about empty fields of owner references contain the field, as in `name must not be empty`.
     ///
     /// Source: k8s.io/apimachinery 0.33 and 0.34 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`.
     pub names_empty_owner_fields: bool,
-    /// Errors about owner references contain the index of the reference. Empty fields of owner references and
-    /// `managedFields` are reported as required, not as invalid. An update rejects a negative `generation`.
+    /// Errors about owner references contain the index of the reference. Errors about empty fields of owner references
+    /// and `managedFields` have the type `Required` instead of `Invalid`. An update rejects a negative `generation`.
     ///
     /// Source: k8s.io/apimachinery 0.37 `pkg/api/validation/objectmeta.go`, `validateOwnerReference`,
     /// `ValidateObjectMetaAccessorUpdate`; `pkg/apis/meta/v1/validation/validation.go`, `ValidateManagedFields`.
@@ -647,7 +648,7 @@ pub(crate) const V1_34: Version = Version::new(1, 34);
 pub(crate) const V1_35: Version = Version::new(1, 35);
 pub(crate) const V1_37: Version = Version::new(1, 37);
 
-/// The first patch release in which `containsCIDR` returns true for a contained network at any start address.
+/// The first patch release in which `containsCIDR` returns true for a contained network with a different start address.
 ///
 /// Source: k8s.io/kubernetes `CHANGELOG/CHANGELOG-1.32.md`, v1.32.4 (#130773).
 pub(crate) const CONTAINED_NETWORKS: Version = V1_32.with_patch(4);
@@ -722,7 +723,8 @@ mod tests {
         assert_eq!(reported, Some(KubernetesVersion::new(30).with_patch(2)));
         let reported = version(info("36", "v1.36.3", "36", "34"));
         assert_eq!(reported.map(|version| version.min_compat), Some(34));
-        // A binary that emulates an older version keeps its own cel-go. It has no patch version of the older version.
+        // A binary that emulates an older version keeps its own cel-go. The patch version of the emulated version is
+        // unknown.
         let reported = version(info("37", "v1.37.2", "35", "35"));
         let expected = KubernetesVersion {
             min_compat: 35,

@@ -30,9 +30,9 @@ pub enum Constraint {
     Part(String),
     /// The string ends with this suffix.
     Suffix(String),
-    /// The number, or the number that the string denotes, is at least this number.
+    /// The value is a number, or a string that denotes a number, and is at least this number.
     AtLeast(i64),
-    /// The number, or the number that the string denotes, is at most this number.
+    /// The value is a number, or a string that denotes a number, and is at most this number.
     AtMost(i64),
 }
 
@@ -53,9 +53,9 @@ pub struct ValueConstraints {
     pub holds: Vec<Json>,
     /// The required prefix, substring and suffix of the string. An empty string is no constraint.
     pub text: [String; 3],
-    /// The minimum of the number, if any.
+    /// The minimum of a number, or of a string that denotes a number.
     pub min: Option<i64>,
-    /// The maximum of the number, if any.
+    /// The maximum of a number, or of a string that denotes a number.
     pub max: Option<i64>,
 }
 

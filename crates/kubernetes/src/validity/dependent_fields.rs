@@ -7,8 +7,8 @@ use serde_json::{Map, Value as Json, json};
 use super::constraints::{Constraint, InputConstraints};
 use super::path::{FieldPath, Root, at, at_mut};
 
-/// Adds the fields that are required in an object of `kind` because of its other fields. Returns `None` if no valid
-/// object has these present and absent fields.
+/// Adds the fields that an object of `kind` requires because of its other fields. Returns `None` if no valid object has
+/// this combination of present and absent fields.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
@@ -36,7 +36,7 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             Some(())
         }
         "Secret" => {
-            // A token Secret must have the name of its service account.
+            // A Secret with a service account token must contain the name of the service account in an annotation.
             let type_ = object.get("type").and_then(Json::as_str);
             if type_ == Some("kubernetes.io/service-account-token") {
                 let metadata = object.get_mut("metadata")?.as_object_mut()?;
@@ -129,7 +129,7 @@ const POD_SPEC: &str = "spec";
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidatePodTemplateSpec`, `ValidatePodCreate`).
 const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";
 
-/// Returns true if the validation of a new object of `kind` rejects the fields that `constraints` require.
+/// Returns true if `constraints` require fields that a new object of `kind` must not have.
 #[must_use]
 pub fn fails_creation(kind: &str, constraints: &InputConstraints) -> bool {
     let spec = FieldPath::new(Root::Object).field("spec");
@@ -137,7 +137,7 @@ pub fn fails_creation(kind: &str, constraints: &InputConstraints) -> bool {
     kind == "Pod" && ephemeral.is_some_and(|path| constraints.is_present(&path))
 }
 
-/// Completes a Pod spec. Pods of Jobs must terminate, and container names must be unique.
+/// Makes a Pod spec valid. For example, Pods of Jobs must terminate, and container names must be unique.
 ///
 /// Source: `pkg/apis/batch/validation/validation.go` (`validateJobSpec`, `ValidateJobTemplateSpec`),
 /// `pkg/apis/core/validation/validation.go` (`validateInitContainers`, `validateEphemeralContainers`).
@@ -175,7 +175,7 @@ fn complete_pod(kind: &str, spec: &mut Map<String, Json>) {
     complete_security(spec);
 }
 
-/// Removes `tolerationSeconds` if the effect of the toleration does not permit it, and sets the operator that its
+/// Makes a toleration valid: removes `tolerationSeconds` if the effect does not permit it, and sets the operator that a
 /// `value` requires.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidateTolerations`).
@@ -241,8 +241,8 @@ fn complete_security(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Adds constraints that follow from `constraints` because an object of `kind` at `root` must be valid. Returns `None`
-/// if no valid object satisfies the constraints.
+/// Adds the constraints that `constraints` imply if the object of `kind` at `root` is valid. Returns `None` if no valid
+/// object satisfies the constraints.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`, `isHeadlessService`),
 /// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`), `pkg/registry/core/service/storage/alloc.go`
@@ -255,7 +255,7 @@ pub fn add_implied_constraints(
     let spec = FieldPath::new(root).field("spec")?;
     match kind {
         "Service" => add_service_constraints(&spec, constraints),
-        // An Ingress has rules or a default backend.
+        // An Ingress must have rules or a default backend.
         "Ingress" if constraints.is_absent(&spec.field("defaultBackend")?) => {
             constraints.add(&spec.field("rules")?, Constraint::Present)
         }
@@ -314,7 +314,7 @@ fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
     object.entry(field).or_insert(value);
 }
 
-/// Completes the service accounts among the subjects of a role binding.
+/// Makes the subjects of a role binding valid: a service account must have a namespace and no API group.
 ///
 /// Source: `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`).
 fn complete_subjects(object: &mut Json) -> Option<()> {
@@ -343,7 +343,7 @@ fn complete_autoscaler(spec: &mut Map<String, Json>) {
     }
 }
 
-/// Completes a Service spec: adds the external name or the node ports that the type requires.
+/// Makes a Service spec valid: adds the external name or the node ports that the type requires.
 fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     let type_ = spec
         .get("type")
@@ -380,8 +380,8 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
     Some(())
 }
 
-/// Fields that validation requires, but schemas do not require. The columns are the enclosing field or list, the
-/// object, and the required field in the object.
+/// Fields that validation requires, although schemas do not. Each row is an outer field, an object nested in its value,
+/// and the required field of this object.
 const REQUIRED: [(&str, &str, &str); 9] = [
     ("volumes", "persistentVolumeClaim", "claimName"),
     ("volumes", "secret", "secretName"),
@@ -423,8 +423,8 @@ fn fill_required(holder: &str, value: &mut Json) {
     }
 }
 
-/// Makes the `type` of a strategy consistent with its `rollingUpdate`. The API server sets `rollingUpdate` only for the
-/// type `RollingUpdate`. `otherwise` is the type without `rollingUpdate`.
+/// Makes the `type` and the `rollingUpdate` of a strategy consistent. A strategy without `rollingUpdate` gets the type
+/// `otherwise`. A strategy of this type loses its `rollingUpdate`.
 fn reconcile_strategy(strategy: &mut Json, otherwise: &str) -> Option<()> {
     let strategy = strategy.as_object_mut()?;
     if !strategy.contains_key("rollingUpdate") {

@@ -1,4 +1,4 @@
-//! Effective defaults: the value that the components of Kubernetes use for an absent field.
+//! Effective defaults: the values that the components of Kubernetes use for absent fields.
 //!
 //! A field can be absent for two reasons. If the Go type of the field is not a pointer, Go's encoder omits the zero
 //! value, so an absent field has the zero value unless [`DEFAULTS`] or [`WITHOUT_DEFAULT`] has a row for the field. If
@@ -13,8 +13,8 @@ use super::{FieldPath, Segment};
 use crate::defaulting::table::{Go, Shape, Table, Type};
 use crate::schema::Gvk;
 
-/// The fields whose effective default is not Go's zero value, and pointers with an effective default. Each row is the
-/// Go struct, the field, and the effective default.
+/// The fields whose effective default is not Go's zero value, and the pointer fields with an effective default. Each
+/// row is the Go struct, the field, and the effective default.
 ///
 /// Source: the comments of the fields in `k8s.io/api` (`core/v1/types.go`, `apps/v1/types.go`, `batch/v1/types.go`,
 /// `storage/v1/types.go`, `policy/v1/types.go`, `discovery/v1/types.go`) and in
@@ -93,12 +93,12 @@ const DEFAULTS: [(&str, &str, FieldDefault); 48] = [
 ];
 
 /// The fields without an effective default: no value, not even Go's zero value, has the same meaning as an absent
-/// field. Most of these fields restrict something, and an absent field means no restriction. The comments describe the
-/// meaning of the absence.
+/// field. Most of these fields restrict something, and an absent field means no restriction. The comments state what an
+/// absent field means.
 ///
 /// Source: the comments of the fields in `k8s.io/api`. A list, map or string is absent if it is empty.
 const WITHOUT_DEFAULT: [(&str, &str); 54] = [
-    // All sources, destinations and ports.
+    // Absent means all sources, destinations and ports.
     ("NetworkPolicyIngressRule", "from"),
     ("NetworkPolicyIngressRule", "ports"),
     ("NetworkPolicyEgressRule", "to"),
@@ -106,16 +106,16 @@ const WITHOUT_DEFAULT: [(&str, &str); 54] = [
     ("IPBlock", "except"),
     ("ServiceSpec", "loadBalancerSourceRanges"),
     ("ContainerPort", "hostIP"),
-    // All hosts and paths. Requests that no rule matches reach the default backend.
+    // Absent means all hosts and paths. Requests that match no rule reach the default backend.
     ("IngressSpec", "rules"),
     ("IngressRule", "host"),
     ("IngressTLS", "hosts"),
     ("HTTPIngressRuleValue", "paths"),
     ("HTTPIngressPath", "path"),
-    // The port has either a name or a number.
+    // The port has either a name or a number, so one of these fields is absent.
     ("ServiceBackendPort", "name"),
     ("ServiceBackendPort", "number"),
-    // All objects.
+    // Absent means all objects.
     ("LabelSelector", "matchLabels"),
     ("LabelSelector", "matchExpressions"),
     ("PodSpec", "nodeSelector"),
@@ -128,29 +128,29 @@ const WITHOUT_DEFAULT: [(&str, &str); 54] = [
     ("PolicyRule", "resourceNames"),
     ("ResourceQuotaSpec", "scopes"),
     ("ResourceClaim", "request"),
-    // All taints.
+    // Absent means all taints.
     ("Toleration", "key"),
     ("Toleration", "effect"),
-    // All values, with the operator Exists.
+    // Absent means all values, with the operator `Exists`.
     ("Toleration", "value"),
     ("LabelSelectorRequirement", "values"),
     ("NodeSelectorRequirement", "values"),
     ("ScopedResourceSelectorRequirement", "values"),
-    // All keys of the object.
+    // Absent means all keys of the object.
     ("SecretVolumeSource", "items"),
     ("SecretProjection", "items"),
     ("ConfigMapVolumeSource", "items"),
     ("ConfigMapProjection", "items"),
-    // The audience of the API server.
+    // Absent means the audience of the API server.
     ("ServiceAccountTokenProjection", "audience"),
-    // Devices and tokens: all requests, devices or taints, or the audience of the API server.
+    // For devices, absent means all requests, devices or taints. For a token, it means the audience of the API server.
     ("DeviceConstraint", "requests"),
     ("DeviceClaimConfiguration", "requests"),
     ("ExactDeviceRequest", "selectors"),
     ("DeviceToleration", "key"),
     ("DeviceToleration", "effect"),
     ("TokenRequestSpec", "audiences"),
-    // A decision of the node, its container runtime, the image or the scheduler.
+    // Absent means that the node, its container runtime, the image or the scheduler decides.
     ("PodOS", "name"),
     ("AppArmorProfile", "type"),
     ("Container", "command"),
@@ -161,7 +161,7 @@ const WITHOUT_DEFAULT: [(&str, &str); 54] = [
     ("EphemeralContainer", "workingDir"),
     ("PodSecurityContext", "supplementalGroups"),
     ("PodSpec", "priorityClassName"),
-    // The namespace of the object with the field, in most cases.
+    // In most cases, absent means the namespace of the object that contains the field.
     ("ObjectReference", "namespace"),
 ];
 
@@ -205,22 +205,24 @@ pub struct EffectiveDefault {
     pub value: Value,
     /// False if a setting outside of the object can change the value.
     pub is_certain: bool,
-    /// The path of the field from which an absent field inherits its value: field names, each with true if the field
-    /// may be absent. `value` applies if both fields are absent. `None` if the field inherits no value.
+    /// The path of the field from which an absent field inherits its value: field names, each with a boolean that is
+    /// true if the field may be absent. `None` if the field inherits no value. If both fields are absent, `value`
+    /// applies.
     pub inherited_from: Option<Vec<(String, bool)>>,
 }
 
 /// The position of a path in the structs of a Pod.
 #[derive(Clone, Copy, Default)]
 struct PodPosition {
-    /// The number of segments up to the Pod's spec.
+    /// The number of path segments up to and including the Pod's spec.
     spec: Option<usize>,
-    /// The number of segments up to the security context of a container, without it.
+    /// The number of path segments before the security context of a container.
     security_context: Option<usize>,
 }
 
-/// Returns the effective default of the field at `path` in objects of the built-in kind `gvk`. `None` if there is none,
-/// if `path` ends with a key of a map or an index of a list, or if the kind is not in the table of defaults.
+/// Returns the effective default of the field at `path` in objects of the built-in kind `gvk`. Returns `None` if the
+/// field has no effective default, if `path` ends with a map key or a list index, or if the kind is not in the table of
+/// defaults.
 #[must_use]
 pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault> {
     let table = Table::get().ok()?;
@@ -309,8 +311,8 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
 }
 
 /// Returns true if a struct that encloses the last field of a path is a pointer, and may therefore be absent. `names`
-/// contains the fields of the path, each with true for a pointer. Elements of lists and maps have an empty name. These
-/// elements exist, so only the structs after the last element are considered.
+/// contains the fields of the path, each with a boolean that is true for a pointer. Elements of lists and maps have an
+/// empty name. The last element exists, so only the structs after it are considered.
 fn has_pointer(names: &[(String, bool)]) -> bool {
     let parents = names.iter().rev().skip(1);
     let mut of_element = parents.take_while(|(name, _)| !name.is_empty());

@@ -3,8 +3,8 @@
 
 use super::path::{FieldPath, Segment};
 
-/// The enclosing field, the field with the enumeration, and the allowed values. If the enclosing field is empty, any
-/// field matches.
+/// The enclosing field, the field with the enumeration, and the allowed values. An empty string as the enclosing field
+/// matches any field.
 type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 
 /// The enumerations.
@@ -224,7 +224,7 @@ const POD_PHASES: &[&str] = &["Failed", "Pending", "Running", "Succeeded", "Unkn
 /// enumeration.
 #[must_use]
 pub fn enum_values(kind: &str, path: &FieldPath) -> Option<&'static [&'static str]> {
-    // A string in a list is looked up by the name of the list.
+    // If the string is an element of a list, look up the name of the list.
     let n_fields = path
         .segments
         .iter()

@@ -13,7 +13,7 @@ struct GuaranteedField {
     type_fields: &'static [&'static str],
     /// The guaranteed field.
     field: &'static str,
-    /// The usual value as JSON. If empty, the minimal value of the field's schema is used.
+    /// The usual value as JSON. If this is empty, the minimal value of the field's schema is used.
     value: &'static str,
 }
 
@@ -81,7 +81,7 @@ const BY_TYPE: &[GuaranteedField] = &[
     guaranteed(PROBE, "periodSeconds", "10"),
     guaranteed(PROBE, "successThreshold", "1"),
     guaranteed(PROBE, "failureThreshold", "3"),
-    // The options of a Pod's DNS configuration. `validatePodDNSConfig` requires the name.
+    // An option in a Pod's DNS configuration. `validatePodDNSConfig` requires its name.
     guaranteed(&["name", "value"], "name", r#""example""#),
     guaranteed(&["httpHeaders", "scheme"], "path", r#""/""#),
     guaranteed(&["httpHeaders", "scheme"], "scheme", r#""HTTP""#),
@@ -226,7 +226,7 @@ const BY_TYPE: &[GuaranteedField] = &[
         "resources",
         r#"["pods"]"#,
     ),
-    // The registry sets the field `type`.
+    // The API server sets the `type` of a Secret.
     guaranteed(&["data", "stringData", "type"], "type", r#""Opaque""#),
 ];
 
@@ -364,7 +364,7 @@ const USUAL_CHOICES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Boolean fields that the API server omits if they are false. They are not pointers in Go.
+/// Boolean fields that the API server omits if they are false, because their Go types are not pointers.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `apps/v1/types.go`.
 const OMITTED_IF_FALSE: &[&str] = &[
@@ -382,8 +382,8 @@ const OMITTED_IF_FALSE: &[&str] = &[
     "globalDefault",
 ];
 
-/// Fields that Go serializes as null if they are unset. Validation requires these fields, so valid objects do not
-/// contain these nulls.
+/// Fields that Go serializes as null if they are unset. Validation requires these fields, so they are never null in a
+/// valid object.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/*/validation/validation.go`.
 const NEVER_NULL: &[&str] = &[
@@ -418,7 +418,7 @@ const NEVER_EMPTY: &[&str] = &[
     "verbs",
 ];
 
-/// Returns true if the list at `path` has elements in every valid object.
+/// Returns true if the list at `path` has at least one element in every valid object.
 #[must_use]
 pub fn is_never_empty(path: &FieldPath) -> bool {
     let last = path.segments.last();
@@ -439,8 +439,8 @@ pub fn is_never_null(path: &FieldPath) -> bool {
     }
 }
 
-/// Returns the fields of a minimal object of `kind` at `path`, with their values as JSON. If a value is empty, the
-/// minimal value of the field's schema is used. `has` returns true if the object type declares a field.
+/// Returns the fields at `path` in a minimal object of `kind`, with their values as JSON. If a value is empty, the
+/// minimal value of the field's schema is used. `has` returns true if the object type at `path` declares a field.
 pub fn minimal_fields<'a>(
     kind: &'a str,
     path: &'a FieldPath,
@@ -454,7 +454,7 @@ pub fn minimal_fields<'a>(
 }
 
 /// Returns true if every admitted object of `kind` has the field `name` at `path`. `has` returns true if the object
-/// type declares a field.
+/// type at `path` declares a field.
 pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str) -> bool) -> bool {
     let mut of_field = BY_TYPE.iter().filter(|row| row.field == name);
     of_field.any(|row| row.type_fields.iter().all(|field| has(field)))
@@ -463,7 +463,7 @@ pub fn is_guaranteed(kind: &str, path: &FieldPath, name: &str, has: impl Fn(&str
 
 fn fields_of_type(has: impl Fn(&str) -> bool) -> Vec<&'static GuaranteedField> {
     let mut fields = Vec::new();
-    // Rows of the same type are adjacent. Each type is checked only once.
+    // Rows of the same type are adjacent, so each type is checked only once.
     let mut type_fields: &[&str] = &[];
     let mut is_of_type = false;
     for row in BY_TYPE {
@@ -489,7 +489,7 @@ fn rows_at<'a>(
         .map(|(_, _, field, value)| (*field, *value))
 }
 
-/// Returns true if `path` has the dot-separated fields of `text`.
+/// Returns true if `path` consists of the dot-separated fields in `text`.
 fn is_at(text: &str, path: &FieldPath) -> bool {
     let fields = path.fields();
     fields.len() == path.segments.len()

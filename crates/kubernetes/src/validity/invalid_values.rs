@@ -1,4 +1,4 @@
-//! Recognizes objects of built-in kinds that are invalid because of a single value or a combination of a few fields.
+//! Detects objects of built-in kinds that are invalid because of a single value or a combination of a few fields.
 
 use serde_json::{Map, Value as Json};
 
@@ -104,7 +104,7 @@ fn sample_of_format(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns true if validation rejects `object` in a request with `operation`. Some invalid objects are not recognized.
+/// Returns true if validation rejects `object` in a request with `operation`. Some invalid objects are not detected.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodCreate`,
 /// `ValidateTolerations`, `validateContainerResourceName`, `ValidatePodSecurityContext`, `validateSeccompProfileField`),
@@ -239,7 +239,7 @@ impl Walk<'_> {
                     || fields.contains_key("tolerationSeconds")
                         && text("effect") != Some("NoExecute")
             }
-            // `fields` is a Pod template or the whole object.
+            // `fields` is a Pod template, or the whole object if `holder` is empty.
             "template" | "" => self.is_template_invalid(fields),
             "spec" => self.is_spec_invalid(fields),
             _ => {
@@ -307,7 +307,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns true if the spec at `path` lacks a required field or has a forbidden field.
+/// Returns true if the spec at `path` in an object of `kind` lacks a required field or has a forbidden field.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidatePodSpec`,
 /// `ValidateReplicationControllerSpec`, `validateSecurityContext`, `validateWindowsHostProcessPod`,
@@ -353,7 +353,8 @@ fn is_kind_spec_invalid(kind: &str, path: &[&str], fields: &Map<String, Json>) -
     }
 }
 
-/// Returns true if a Pod spec in an object of `kind` contradicts its containers.
+/// Returns true if a Pod spec in an object of `kind` does not fit its containers, for example if a mounted volume is
+/// missing.
 ///
 /// In a `StatefulSet`, containers may also mount volumes of the claim templates.
 fn is_pod_spec_invalid(kind: &str, spec: &Map<String, Json>) -> bool {

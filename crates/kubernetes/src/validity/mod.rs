@@ -9,7 +9,7 @@
 //! - unions and dependent fields ([`complete`], [`add_implied_constraints`]);
 //! - fields that an update cannot change ([`preserve_immutable`], [`may_update`]);
 //! - invalid values ([`fails_validation`]);
-//! - the values that Kubernetes components use for absent fields ([`effective_default`]).
+//! - values that Kubernetes components use for absent fields ([`effective_default`]).
 //!
 //! A [`FieldPath`] identifies a value in a request. [`InputConstraints`] constrain the values of a generated request.
 
@@ -39,7 +39,7 @@ pub use path::{FieldPath, Root, Segment, is_identifier};
 pub use unions::is_union_member;
 
 /// Adds required fields to the object of `kind` at `root`, without violating `constraints`. Returns `None` if no valid
-/// object has these present and absent fields.
+/// object has this combination of present and absent fields.
 pub fn complete(
     kind: &str,
     root: Root,

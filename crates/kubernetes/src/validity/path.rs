@@ -21,8 +21,8 @@ pub enum Root {
     Request,
     /// The variable `namespaceObject`.
     Namespace,
-    /// The variable `authorizer`. A path consists of the attributes of a check and of the decision:
-    /// `allowed` or `denied`.
+    /// The variable `authorizer`. A path consists of the attributes of an authorization check, followed by the
+    /// decision: `allowed` or `denied`.
     Authorizer,
 }
 
@@ -80,7 +80,7 @@ impl FieldPath {
         }
     }
 
-    /// Appends a segment. Returns `None` if the path becomes too long.
+    /// Returns the path with `segment` appended. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn then(&self, segment: Segment) -> Option<Self> {
         let mut segments = self.segments.clone();
@@ -91,19 +91,19 @@ impl FieldPath {
         })
     }
 
-    /// Appends a field or key. Returns `None` if the path becomes too long.
+    /// Returns the path with a field or key appended. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Self> {
         self.then(Segment::Field(name.into()))
     }
 
-    /// Appends a list index. Returns `None` if the path becomes too long.
+    /// Returns the path with a list index appended. Returns `None` if the path becomes too long.
     #[must_use]
     pub fn element(&self, n: usize) -> Option<Self> {
         self.then(Segment::Index(n))
     }
 
-    /// Removes the last segment. Returns `None` if there are no segments.
+    /// Returns the path without its last segment. Returns `None` if there are no segments.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let mut segments = self.segments.clone();

@@ -10,7 +10,7 @@ use super::path::{FieldPath, Root, Segment};
 struct Union {
     /// The kind of the enclosing object. Empty if any kind matches.
     kind: &'static str,
-    /// The fields that contain an object of this type or a list of such objects.
+    /// The fields whose value is an object of this type or a list of such objects.
     holders: &'static [&'static str],
     /// The members, each with a minimal value as JSON. A member with an empty value is never generated.
     members: &'static [(&'static str, &'static str)],
@@ -307,8 +307,8 @@ impl Walk<'_> {
                     let is_of_kind = union.kind.is_empty() || union.kind == self.kind;
                     is_of_kind && holder.is_some_and(|holder| union.holders.contains(&holder))
                 };
-                // Unions in a field named `spec` apply to the spec of the whole object, not to the spec of a nested
-                // template.
+                // A union for the field `spec` applies only to the spec of the whole object, not to the spec of a
+                // nested template.
                 let is_near = holder != Some("spec") || self.path.segments.len() == 1;
                 if let Some(union) = UNIONS.iter().find(fits).filter(|_| is_near) {
                     self.choose_members(union, fields)?;

@@ -59,13 +59,14 @@ impl ImmutableField {
         self
     }
 
-    /// Restricts the rule to old objects with `value`, as JSON, at `path`.
+    /// Restricts the rule to old objects in which the value at `path` is the JSON value `value`.
     const fn applies_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.applies_if = Some((path, value));
         self
     }
 
-    /// Allows changes of the fields in `except` only if the old object has `value`, as JSON, at `path`.
+    /// Allows changes of the fields in `except` only if the value at `path` in the old object is the JSON value
+    /// `value`.
     const fn excepted_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.excepted_if = Some((path, value));
         self
@@ -111,7 +112,7 @@ const RULES: &[ImmutableField] = &[
         .excepted_if("status.phase", r#""Bound""#),
     immutable("", "PersistentVolumeClaim", "spec.volumeName").allow(AllowedChange::Set),
     immutable("", "PersistentVolumeClaim", "spec.storageClassName").allow(AllowedChange::Set),
-    // The other fields of the spec are volume sources.
+    // All other fields of the spec are volume sources.
     immutable("", "PersistentVolume", "spec").except(&[
         "accessModes",
         "capacity",
@@ -259,8 +260,8 @@ const IMMUTABLE_METADATA: [&str; 5] = [
     "uid",
 ];
 
-/// Returns true if an update of some object of the kind can change the value at `path`. `path` consists of field names
-/// only. It has no steps into lists and maps.
+/// Returns true if an update of some object of the kind can change the value at `path`. `path` consists only of field
+/// names. It cannot select list items or map values.
 ///
 /// If `is_whole` is false, changes of nested fields do not count.
 #[must_use]
@@ -295,7 +296,7 @@ fn has(object: &Json, (path, value): (&str, &str)) -> bool {
     at(object, path) == wanted.as_ref()
 }
 
-/// An update to adapt to `rule`.
+/// An update that is changed to comply with `rule`.
 struct Update<'a> {
     rule: &'a ImmutableField,
     constraints: &'a InputConstraints,
@@ -305,8 +306,8 @@ struct Update<'a> {
 type Versions = (Option<Json>, Option<Json>);
 
 impl Update<'_> {
-    /// If the rule applies only to old objects with a true flag, sets the flag to false. Does nothing if the immutable
-    /// field is unchanged or the flag is constrained.
+    /// If the rule applies only to old objects in which a flag is true, sets this flag to false. Does nothing if the
+    /// immutable field is unchanged or the flag is constrained.
     fn disable_rule(&self, object: &Json, old: &mut Json) {
         let Some((path, "true")) = self.rule.applies_if else {
             return;
@@ -323,8 +324,8 @@ impl Update<'_> {
         }
     }
 
-    /// If changes of the fields in `except` require a value in the old object, sets this value. Does nothing if no such
-    /// field has changed or the value is constrained.
+    /// If the fields in `except` may change only if the old object has a certain value, sets this value. Does nothing
+    /// if none of these fields has changed, or if the value is constrained.
     fn enable_exceptions(&self, object: &Json, old: &mut Json) {
         let Some((path, value)) = self.rule.excepted_if else {
             return;
@@ -333,7 +334,7 @@ impl Update<'_> {
             let path = format!("{}.{exception}", self.rule.at);
             at(object, &path) != at(old, &path)
         };
-        // If a field in `except` has its own rule, it may change without this value.
+        // A field in `except` that has its own rule may change without this value.
         let mut exceptions = self.rule.except.iter();
         let is_wanted = exceptions.any(|exception| {
             let path = format!("{}.{exception}", self.rule.at);
@@ -378,7 +379,7 @@ impl Update<'_> {
         constraints.any(|(path, _)| path.starts_with(&place))
     }
 
-    /// Returns the new and the old value at `path`, adapted to the rule.
+    /// Returns the new and the old value at `path`, changed to comply with the rule.
     fn preserved(
         &self,
         path: &mut Vec<Segment>,
@@ -405,7 +406,7 @@ impl Update<'_> {
             return unchanged();
         }
         if is_excepted {
-            // If a field in `except` has its own rule, that rule handles the field.
+            // A field in `except` that has its own rule is handled by that rule.
             let has_own = RULES
                 .iter()
                 .any(|rule| self.is_same_kind(rule) && rule.at == names);

@@ -110,7 +110,7 @@ fn allowed_changes_of_a_field_depend_on_its_presence() {
 #[test]
 fn immutability_may_depend_on_another_field_of_the_object() {
     let map = |value: u32, flag: bool| json!({"data": {"a": value}, "immutable": flag});
-    // There is no constraint on the flag of the old object, so the flag is set to false.
+    // The flag of the old object is not constrained, so it is set to false.
     check(
         ("", "ConfigMap"),
         (map(2, true), map(1, true)),
