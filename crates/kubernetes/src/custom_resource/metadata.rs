@@ -71,7 +71,6 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Validates a name as a DNS subdomain.
 pub(super) fn subdomain(name: &str, is_prefix: bool) -> Vec<String> {
     if is_prefix {
         validation::dns1123_subdomain(&validation::without_trailing_dash(name.as_bytes()))

@@ -193,7 +193,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Returns the table in this program.
     pub(crate) fn get() -> Result<&'static Self, Error> {
         static TABLE: OnceLock<Result<Table, String>> = OnceLock::new();
         TABLE
@@ -247,7 +246,6 @@ impl Table {
             .unwrap_or_default()
     }
 
-    /// Returns the type of a struct's field.
     pub(crate) fn type_of(&self, struct_: usize, name: &str) -> Option<Type<'_>> {
         let mut fields = self.fields(struct_).iter();
         fields

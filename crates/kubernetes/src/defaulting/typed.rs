@@ -116,7 +116,6 @@ pub(super) fn read(
     })
 }
 
-/// Decodes the fields of the struct with index `n`.
 pub(super) fn read_struct(
     table: &Table,
     value: &Value,
@@ -201,7 +200,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Encodes a value in compact form.
+    /// Encodes `value`, which is in compact form.
     pub(super) fn write(self, value: Option<&Value>, type_: Type<'_>) -> Value {
         let value = value.filter(|value| !value.is_null());
         match (type_.shape(), value) {
@@ -222,7 +221,6 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Encodes the fields of the struct with index `n`.
     pub(super) fn write_struct(self, value: Option<&Value>, n: usize) -> Value {
         let given = value.and_then(Value::as_object);
         let mut fields = Map::new();

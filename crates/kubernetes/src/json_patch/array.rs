@@ -40,7 +40,6 @@ fn within(index: i64, len: usize) -> Option<usize> {
     (at < len).then_some(at)
 }
 
-/// Parses an integer like Go's `strconv.Atoi`.
 fn atoi(text: &str) -> Result<i64, String> {
     let error = |reason| {
         Err(format!(

@@ -1,4 +1,4 @@
-//! Finds the functions and macros in an expression that an older API server lacks.
+//! Finds the functions and macros that an expression uses, but an older API server lacks.
 
 use cel::ast::ExprId;
 use cel::checker::{CheckedAst, Reference};

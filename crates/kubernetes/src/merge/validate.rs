@@ -41,7 +41,6 @@ impl Texts {
         self.reasons.push(text);
     }
 
-    /// Returns the error messages. Returns `None` if there are no errors.
     pub(super) fn into_reasons(self) -> Option<Vec<String>> {
         (!self.reasons.is_empty()).then_some(self.reasons)
     }
@@ -75,7 +74,6 @@ impl<'a> Validation<'a> {
         }
     }
 
-    /// Validates an object. Adds errors to `errors`.
     pub(super) fn check(&self, type_: &'a TypeRef, value: &Node<'a>, errors: &mut Texts) {
         self.value(type_, value, &Path::Root, errors);
     }

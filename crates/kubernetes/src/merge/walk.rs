@@ -225,7 +225,6 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// Returns the fields of a map. Returns no fields for other values.
 fn fields_of<'v, 'a>(side: Side<'v, 'a>) -> &'v BTreeMap<&'a str, Node<'a>> {
     static EMPTY: BTreeMap<&str, Node<'_>> = BTreeMap::new();
     match side {

@@ -30,13 +30,13 @@ pub enum DeclKind {
     Double,
     /// A string. Some formats have their own kind, such as [`DeclKind::Timestamp`].
     String,
-    /// Bytes, a base64 string in JSON.
+    /// Bytes, encoded as a base64 string in JSON.
     Bytes,
-    /// A duration, a string in JSON.
+    /// A duration, encoded as a string in JSON.
     Duration,
-    /// A date with an optional time, a string in JSON.
+    /// A date with an optional time, encoded as a string in JSON.
     Timestamp,
-    /// An integer or a string, `dyn` in CEL.
+    /// An integer or a string. Its CEL type is `dyn`.
     IntOrString,
     /// A list of values of this type.
     List(Arc<DeclType>),

@@ -395,7 +395,6 @@ mod tests {
         estimate(&checked, &sizes, CostOptions::default())
     }
 
-    /// Type-checks `expression` with the standard library and `variables`.
     fn checked(expression: &str, variables: &[(Arc<str>, Arc<DeclType>)]) -> CheckedAst {
         let mut library = Library::default();
         for rows in stdlib::TABLES {

@@ -114,7 +114,6 @@ pub(super) struct Details {
 }
 
 impl Schema {
-    /// Creates a schema with only a type.
     pub(super) fn with_type(type_: JsonType) -> Self {
         Self {
             type_,

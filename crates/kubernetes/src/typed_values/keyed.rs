@@ -45,7 +45,6 @@ fn set_key(element: &Value, budget: &EvalBudget) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the distinct elements of a set.
 fn members(
     elements: impl Iterator<Item = Value>,
     budget: &EvalBudget,

@@ -14,7 +14,6 @@ use cel::value::{EvalBudget, Value};
 use super::{ValueSchema, typed_within};
 use crate::schema::escape::unescape;
 
-/// A JSON value with a schema, converted on demand.
 pub(crate) struct Lazy<'a> {
     json: &'a Json,
     schema: &'a Arc<ValueSchema>,
@@ -39,7 +38,6 @@ impl<'a> Lazy<'a> {
         }
     }
 
-    /// Converts the whole JSON value.
     pub(crate) fn whole(&self) -> &Value {
         let make = || typed_within(&Value::from(self.json), self.schema, self.budget);
         self.whole.get_or_init(make)
@@ -92,7 +90,6 @@ fn fields_of<'j>(json: &'j Json, schema: &ValueSchema) -> Option<&'j Map<String,
     json.as_object().filter(|_| is_map)
 }
 
-/// Returns true if `json` and its schema are lists.
 fn is_list(json: &Json, schema: &ValueSchema) -> bool {
     let is_known = matches!(&*schema.list_type, "" | "atomic" | "map" | "set");
     json.is_array()

@@ -389,7 +389,6 @@ impl Walk<'_> {
     }
 }
 
-/// Returns `name` with an uppercase first letter.
 fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());

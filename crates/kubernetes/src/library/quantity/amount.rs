@@ -78,7 +78,6 @@ impl ScaledInt {
         })
     }
 
-    /// Returns true if the number is an integer.
     pub(super) fn is_whole(self) -> bool {
         self.scale >= 0 || rounded_up(self.value, self.scale.unsigned_abs()).1
     }
