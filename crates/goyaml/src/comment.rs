@@ -94,7 +94,7 @@ impl Parts {
                 Content::Map(entries) => {
                     for (key, value) in entries {
                         let (key, value) = (span(*key), span(*value));
-                        // An omitted value has an empty span at the next token.
+                        // An omitted value has an empty span, which is located at the next token.
                         let end = if value.is_empty() { key.end } else { value.end };
                         parts.named.push(key.start..end.max(key.end));
                         if !value.is_empty() {

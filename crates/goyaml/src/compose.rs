@@ -66,7 +66,8 @@ struct Composer<'a> {
     /// Number of nodes that were decoded through an alias.
     n_of_aliases: usize,
     copies: &'a mut Copies,
-    /// Spans of the values and keys that JSON cannot represent, with the reasons. Such a key gets a unique name.
+    /// Spans of the values and keys that JSON cannot represent, with the reasons. Each of these keys gets a unique
+    /// name.
     without_json: Vec<(Range<usize>, String)>,
 }
 
@@ -276,8 +277,8 @@ impl Composer<'_> {
         }
     }
 
-    /// Adds the entries of a merge key's value. Entries before the merge key are overridden. Entries after the merge
-    /// key override the merged ones.
+    /// Adds the entries of a merge key's value. They override entries before the merge key. Entries after the merge key
+    /// override them.
     fn merge(
         &mut self,
         value: NodeId,
@@ -307,7 +308,7 @@ impl Composer<'_> {
         depth: usize,
         into: &mut BTreeMap<String, Entry>,
     ) -> Result<(), ScanError> {
-        // An alias does not add to the depth. The map to which it refers does.
+        // An alias does not increase the depth, but the map to which it refers does.
         match self.open(id, depth)? {
             (_, Part::Map(entries)) => self.entries(&entries, depth + 1, true, into),
             (_, Part::Alias(target)) => {

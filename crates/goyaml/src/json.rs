@@ -215,7 +215,7 @@ impl Reader<'_> {
                 if let Some(character) = char::from_u32(high) {
                     return Ok(character);
                 }
-                // A pair of surrogates is one character. A single surrogate becomes U+FFFD.
+                // A surrogate pair is one character. A surrogate without its counterpart becomes U+FFFD.
                 let before_low = self.offset;
                 let rest = self.text.get(self.offset..).unwrap_or_default();
                 if rest.starts_with("\\u") {

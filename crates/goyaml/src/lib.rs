@@ -45,7 +45,7 @@ const MAX_DEPTH: usize = 255;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// An error, and the byte at which the scanner or parser detected it.
+/// An error, and the byte offset at which the scanner or parser detected it.
 #[derive(Clone, Debug)]
 struct ScanError {
     offset: usize,
@@ -166,7 +166,7 @@ pub struct Entry {
     /// Spans of earlier keys with the same name, in order, that come from a merge key or were replaced by a key from a
     /// merge key.
     pub merged: Vec<Range<usize>>,
-    /// True if the entry comes from a merge key. Other entries may override such an entry.
+    /// True if the entry comes from a merge key. A later entry may override it.
     is_merged: bool,
 }
 
@@ -436,7 +436,7 @@ const LOOKAHEAD: usize = 3;
 
 /// Returns the start of the chunk that contains the byte `offset`.
 ///
-/// go-yaml reads input in chunks. At the start of a chunk, it validates all characters of the chunk.
+/// go-yaml reads its input in chunks. Before it parses a chunk, it validates all characters of the chunk.
 ///
 /// Source: `go.yaml.in/yaml/v2` `readerc.go` (`yaml_parser_update_buffer`).
 fn chunk_start(text: &str, start: usize, offset: usize) -> usize {

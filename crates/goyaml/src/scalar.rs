@@ -278,7 +278,7 @@ fn integer(text: &str) -> Option<Scalar> {
     }
 }
 
-/// Parses a float in YAML's notation. It is a subset of Rust's notation.
+/// Parses a float in YAML's notation, which is a subset of Rust's notation.
 fn float(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {

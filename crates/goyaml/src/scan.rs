@@ -22,7 +22,7 @@ const MAX_KEY_LENGTH: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 struct PossibleKey {
     is_possible: bool,
-    /// True if a key must start here, because the position is in the column of the map's keys.
+    /// True if a key must start here, because this is the column of the enclosing map's keys.
     is_required: bool,
     /// Number of the key's first token.
     token: usize,
@@ -81,7 +81,7 @@ pub(super) struct Scanner<'a> {
     /// Column of the innermost block collection. `None` outside of block collections.
     indent: Option<usize>,
     outer_indents: Vec<Option<usize>>,
-    /// The possible key of the block context, and then the possible key of each open flow collection.
+    /// The possible key of the block context, followed by the possible key of each open flow collection.
     keys: Vec<PossibleKey>,
     /// Indices into `keys`, by the number of the key's first token.
     key_of_token: KeysOfTokens,
@@ -183,8 +183,8 @@ impl<'a> Scanner<'a> {
         self.queue.push_back(Spanned { token, start, end });
     }
 
-    /// Inserts a token before the token with the number `before`. If that token has left the queue, appends the new
-    /// token.
+    /// Inserts a token before the token with the number `before`. If that token is no longer in the queue, appends the
+    /// new token.
     fn insert(&mut self, before: usize, token: Token<'a>, offset: usize) {
         let length = self.queue.len();
         let position = before.checked_sub(self.n_taken).unwrap_or(length);

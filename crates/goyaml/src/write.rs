@@ -14,7 +14,7 @@ use serde_json::ser::{CharEscape, Formatter};
 
 use super::scalar::{Scalar, resolve};
 
-/// Number of spaces by which nested maps and the lines of block strings are indented.
+/// Number of spaces by which nested maps and the lines of block scalars are indented.
 const INDENT: usize = 2;
 
 /// Maximum length of a key without `?`, in bytes.
@@ -338,7 +338,7 @@ fn literal(text: &str, indent: usize, is_escaped: fn(char) -> bool) -> Option<St
     Some(out)
 }
 
-/// Returns the string in one line, with quotes if it needs them.
+/// Returns the string as a scalar on one line, with quotes if it needs them.
 fn in_one_line(text: &str, is_escaped: fn(char) -> bool) -> String {
     if !text.chars().all(|c| is_printable(c) && !is_escaped(c)) {
         return double_quoted(text, is_escaped);
@@ -351,7 +351,7 @@ fn in_one_line(text: &str, is_escaped: fn(char) -> bool) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Returns true if the string has no quotes, comments or other syntax.
+/// Returns true if YAML parsers do not read any part of the unquoted string as syntax.
 fn is_plain(text: &str) -> bool {
     let has_indicator = text.starts_with([
         '#', ',', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`',

@@ -193,7 +193,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Returns the JSON type of a value, as named in Go's error messages.
+/// Returns the name that Go's error messages use for the JSON type of a value.
 fn kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",

@@ -23,7 +23,7 @@ pub struct KubernetesVersion {
     pub minor: u16,
     /// The patch version. `None` means the newest patch.
     pub patch: Option<u16>,
-    /// The minor version whose functions new expressions can use.
+    /// The minor version that determines which functions new expressions can use.
     ///
     /// Source: k8s.io/component-base `compatibility/version.go`, `MinCompatibilityVersion`.
     pub min_compat: u16,
@@ -92,7 +92,7 @@ impl KubernetesVersion {
         Self::OLDEST.minor <= self.minor && self.minor <= Self::NEWEST.minor
     }
 
-    /// Returns true if the minor version is lower than that of `other`.
+    /// Returns true if this minor version is lower than the minor version of `other`.
     #[must_use]
     pub const fn is_older_than(&self, other: &Self) -> bool {
         self.minor < other.minor
@@ -259,7 +259,7 @@ impl KubernetesVersion {
         self.minor >= minor
     }
 
-    /// Returns true if the API server is built with at least `cel_go`.
+    /// Returns true if the API server is built with cel-go `cel_go` or later.
     #[must_use]
     pub fn has_cel_go(&self, cel_go: CelGo) -> bool {
         self.cel_go >= cel_go
@@ -366,7 +366,7 @@ pub struct VersionInfo {
     pub minor: String,
     /// The emulated minor version. Empty before 1.33.
     pub emulation_minor: String,
-    /// The minor version whose functions new expressions can use. Empty before 1.33.
+    /// The minor version that determines which functions new expressions can use. Empty before 1.33.
     pub min_compatibility_minor: String,
     /// The version with its patch, such as `v1.36.3`.
     pub git_version: String,
@@ -504,7 +504,7 @@ pub enum LengthErrors {
 }
 
 impl LengthErrors {
-    /// Returns the text for the metadata of an object with more than `max` bytes.
+    /// Returns the error text for metadata that is longer than `max` bytes.
     #[must_use]
     pub fn metadata_text(self, max: usize) -> String {
         match self {
@@ -514,7 +514,7 @@ impl LengthErrors {
         }
     }
 
-    /// Returns the text for a string of a custom resource that is longer than `max`, its `maxLength`.
+    /// Returns the error text for a string in a custom resource that is longer than its `maxLength`, which is `max`.
     #[must_use]
     pub fn string_text(self, max: i64) -> String {
         match self {
@@ -544,7 +544,7 @@ pub struct Behavior {
     ///
     /// Source: k8s.io/apiserver 0.36 `pkg/admission/plugin/policy/validating/typechecking.go`, `TypeChecker.compiler`.
     pub declares_untyped_params: bool,
-    /// The error about an expression whose result has the wrong type contains the actual type.
+    /// If the result of an expression has the wrong type, the error contains the actual type.
     ///
     /// Source: k8s.io/apiserver 0.32 `pkg/admission/plugin/cel/compile.go`, `compiler.CompileCELExpression`.
     pub names_result_types: bool,
@@ -663,7 +663,7 @@ pub(crate) fn measures_library_costs(release: Release) -> bool {
     release.platform >= V1_32
 }
 
-/// Returns the first Kubernetes version whose upstream release has at least `cel_go`.
+/// Returns the first Kubernetes version whose upstream release contains cel-go `cel_go` or later.
 #[must_use]
 pub fn first_with(cel_go: CelGo) -> Version {
     let mut supported = KubernetesVersion::supported();

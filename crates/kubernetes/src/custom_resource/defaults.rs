@@ -109,7 +109,7 @@ fn faults(
         return errors;
     }
     let empty = Map::new();
-    // Upstream does not strip unsupported formats from the schemas of defaults.
+    // When upstream validates defaults, it does not remove unsupported formats from the schema.
     let behavior = Behavior {
         formats_depend_on_type: true,
         ..version.behavior()
@@ -120,7 +120,7 @@ fn faults(
         errors.extend(outcome.faults.into_iter().map(|fault| child(fault.error)));
         return errors;
     }
-    // A rule that does not compile is reported elsewhere, when the rules are validated.
+    // A rule that does not compile is ignored here. It is reported when the rules are validated.
     let Ok(rules) = Validator::from_part(schema, is_resource, version) else {
         return errors;
     };

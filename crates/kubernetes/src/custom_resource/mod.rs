@@ -85,9 +85,10 @@ pub enum Error {
 /// The result of validating one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The object with defaults and server-set metadata. If there are no errors, the API server stores this object.
+    /// The object with its defaults and the metadata that the API server sets. If there are no errors, the API server
+    /// stores this object.
     pub object: Json,
-    /// The reasons for the rejection. Empty if the object is valid.
+    /// The reasons why the API server rejects the object. Empty if the object is valid.
     pub errors: Vec<FieldError>,
     /// The total cost of the evaluated rules, in CEL cost units.
     pub cost: u64,
@@ -295,7 +296,7 @@ impl Validator {
         Ok(object)
     }
 
-    /// Decodes the old object of an update. Adds missing metadata that the API server sets on creation.
+    /// Decodes the old object of an update. Adds missing metadata that the API server sets when it creates an object.
     fn stored(&self, object: &Json, namespace: &str) -> Result<Json, Error> {
         let mut object = self.read(object)?;
         self.place(&mut object, namespace);

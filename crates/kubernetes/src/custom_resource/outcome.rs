@@ -74,7 +74,7 @@ impl Outcome {
 }
 
 impl Fault {
-    /// Creates an error of the value at `path`. `text` is upstream's message and the deduplication key.
+    /// Creates an error for the value at `path`. `text` is upstream's message and the deduplication key.
     pub(super) fn new(
         path: &str,
         kind: FieldErrorKind,

@@ -125,7 +125,7 @@ fn registered(gvk: &Gvk, object: &Value) -> Result<(), String> {
     ))
 }
 
-/// Returns the JSON type of a value, as named in Go's error messages.
+/// Returns the name that Go's error messages use for the JSON type of a value.
 fn word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

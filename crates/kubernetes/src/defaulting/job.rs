@@ -15,8 +15,8 @@ const LABELS: [(&str, bool); 4] = [
 
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
-/// Returns true if the Job and its Pod template share one map of labels in Go. A label set on one of them is then also
-/// set on the other. `given` is the Job before its defaults are set.
+/// Returns true if the Job and its Pod template share one map of labels in Go. In this case, a label that is set on one
+/// of them is also set on the other. `given` is the Job before its defaults are set.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;
@@ -30,8 +30,8 @@ pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
         && labels(given.get("metadata")) != Some(true)
 }
 
-/// Sets the selector and the Pod labels of a Job in compact form. Does nothing if the Job has a manual selector. If
-/// `shares_labels` is true, the Pod labels replace the labels of the Job.
+/// Sets the selector and the Pod labels of a Job, which is in compact form. Does nothing if the Job has a manual
+/// selector. If `shares_labels` is true, the Pod labels replace the labels of the Job.
 pub(super) fn select(job: &mut Value, shares_labels: bool) {
     let text = |field: &str| {
         let value = job.get("metadata").and_then(|metadata| metadata.get(field));

@@ -67,7 +67,7 @@ pub enum Error {
         /// The requirement, such as `a string`.
         expected: String,
     },
-    /// A metadata field of a custom resource has the wrong type. Contains the API server's message.
+    /// A metadata field of a custom resource has the wrong type. The string is the API server's message.
     #[error("the API server cannot decode the object: {0}")]
     Undecodable(String),
     /// The table in this program is corrupt.

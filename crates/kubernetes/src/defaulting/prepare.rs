@@ -35,9 +35,10 @@ pub enum Operation {
 /// The admission stage of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Mutating policies. Defaults are set. Fields that the API server sets when it stores an object are not set.
+    /// Mutating policies. The objects contain defaults, but not the fields that the API server sets when it stores an
+    /// object.
     Mutation,
-    /// Validating policies and webhooks. All fields are set.
+    /// Validating policies and webhooks. The objects contain all fields.
     Validation,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn apply(
     let is_last = |rule: &&Rule| rule.rows.iter().any(|row| row.action.op == "round");
     let (last, first): (Vec<&Rule>, Vec<&Rule>) = rules.iter().partition(is_last);
     for wanted in [first, last] {
-        // Rules for the same path are adjacent. The object is traversed once per path.
+        // Rules for the same path are adjacent, so the object is traversed only once per path.
         for at_place in wanted.chunk_by(|one, other| one.at == other.at) {
             if let (Some(first), Some(after)) = (at_place.first(), object.as_object_mut())
                 && has_place(&first.at, root.before)

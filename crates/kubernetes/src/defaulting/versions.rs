@@ -18,7 +18,7 @@ struct VersionedDefault {
     parent: &'static str,
     field: &'static str,
     value: fn() -> Value,
-    /// The JSON pointer of another field, and the value that it must have. `None` if there is no condition.
+    /// The JSON pointer to another field, and the value that this field must have. `None` if there is no condition.
     condition: Option<(&'static str, &'static str)>,
 }
 

@@ -11,7 +11,7 @@ use cel::cost::{CostEstimate, SizeEstimator};
 use cel::estimate::{self, CostOptions};
 use cel::version::Release;
 
-/// The options of the API server's cost model. `has()` is free.
+/// The options of the API server's cost model, in which `has()` has no cost.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `baseOpts`.
 pub const COST_OPTIONS: CostOptions = CostOptions {

@@ -1,7 +1,7 @@
 //! The CEL types that the API server's libraries add.
 //!
-//! If upstream declares a type with `cel.ObjectType`, it is an object type without declared fields here. Selecting a
-//! field of such a type is a type error. A type declared with `cel.OpaqueType` has no fields at all.
+//! A type that upstream declares with `cel.ObjectType` is an object type without declared fields here, so selecting a
+//! field is a type error. A type declared with `cel.OpaqueType` has no fields at all.
 
 use cel::decls::Sig;
 

@@ -1,4 +1,4 @@
-//! The keys of items in associative lists, and the paths of values.
+//! The keys of items in associative lists, and paths to values.
 //!
 //! Source: structured-merge-diff `fieldpath/element.go` (`PathElement`), `typed/helpers.go`
 //! (`listItemToPathElement`).

@@ -32,7 +32,7 @@ pub(crate) const META: &str = include_str!("meta.json");
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
-/// The name of the custom resource's schema. `#` cannot be the name of another schema.
+/// The name of the custom resource's schema. No other schema can have the name `#`.
 const ROOT: &str = "#";
 
 /// The maximum number of nested JSON levels in a schema, the same as in `serde_json`.
@@ -45,11 +45,11 @@ pub struct Crd {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The kind of lists, by default the kind with the suffix `List`.
+    /// The kind of lists of the resource. The default is the kind with the suffix `List`.
     pub list_kind: String,
     /// The resource name, such as `widgets`.
     pub plural: String,
-    /// The singular name, by default the kind in lower case.
+    /// The singular name. The default is the kind in lower case.
     pub singular: String,
     /// True if the resource is namespaced.
     pub namespaced: bool,

@@ -238,7 +238,8 @@ impl DeclType {
         fields.reverse();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         fields.dedup_by(|later, kept| later.name == kept.name);
-        // The fields of a named type are computed. They are not part of an object, so they do not add to its size.
+        // The fields of a named type are computed. They are not part of a stored object, so they add nothing to its
+        // size.
         let required = fields
             .iter()
             .filter(|field| name.is_none() && field.required && field.type_.is_exposed());

@@ -18,7 +18,7 @@ pub enum SchemaError {
         /// The problem with the schema.
         reason: Arc<str>,
     },
-    /// A `$ref` to a schema that is not in the document.
+    /// A `$ref` refers to a schema that is not in the document.
     #[error("the schema refers to `{0}`, which the document does not contain")]
     UnresolvedRef(Arc<str>),
     /// The type has more than [`MAX_DEPTH`](super::sizes::MAX_DEPTH) levels.

@@ -12,7 +12,8 @@ pub const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 pub const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
 /// `x-kubernetes-preserve-unknown-fields`: the value may have undeclared fields.
 pub const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
-/// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of an operation's request objects.
+/// `x-kubernetes-group-version-kind`: the kinds that a schema describes, or the kind of the objects in an operation's
+/// requests.
 pub const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
 /// The `format` of a field whose value is an integer or a string, in the schemas of built-in kinds.
 pub const INT_OR_STRING_FORMAT: &str = "int-or-string";

@@ -94,7 +94,7 @@ pub(super) struct Schema {
     details: Option<Box<Details>>,
 }
 
-/// The keywords of references, lists, maps and objects, and the restrictions of scalars.
+/// The keywords that apply to references, lists, maps and objects, and the keywords that restrict scalars.
 #[derive(Debug, Default)]
 pub(super) struct Details {
     /// The schema's own `$ref`, or the first `$ref` in its `allOf`. Schemas wrap a reference in `allOf` to add a

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::extensions;
 use super::raw::{AdditionalProperties, Format, JsonType, Schema};
 
-/// Deserializes a [`Schema`]. Also decrements `left`, the remaining number of schemas that may be parsed.
+/// A deserializer of a [`Schema`]. Decrements `left`, the remaining number of schemas that may be parsed.
 #[derive(Clone, Copy)]
 pub(super) struct SchemaSeed<'a> {
     pub(super) left: &'a Cell<u32>,

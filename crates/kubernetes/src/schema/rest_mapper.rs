@@ -40,8 +40,8 @@ pub struct RestMapper {
 const ANY: &str = "*";
 
 impl RestMapper {
-    /// Creates a mapper. If several resources have the same group, version and name, the first resource is used. The
-    /// resource is namespaced if any of the duplicates is namespaced.
+    /// Creates a mapper. If several resources have the same group, version and name, only the first is kept. It becomes
+    /// namespaced if any of its duplicates is namespaced.
     #[must_use]
     pub fn new(mut resources: Vec<ApiResource>) -> Self {
         resources.sort_by(|a, b| a.gvr.cmp(&b.gvr));
@@ -99,8 +99,8 @@ impl RestMapper {
             if !is_wanted(&first.gvr) {
                 continue;
             }
-            // Upstream stores the resources in a map by name. A later resource replaces an earlier resource with the
-            // same name.
+            // Upstream stores the resources in a map by name, so a later resource replaces an earlier one with the same
+            // name.
             let mut resources = in_version
                 .iter()
                 .filter(|served| !served.gvr.is_subresource());

@@ -99,7 +99,7 @@ impl TypedMap {
                 .is_some_and(|name| self.schema.part(name).is_some());
             if is_known {
                 let own = self.find(&key)?;
-                // If the other map's value is an error, the values differ. The error is not reported.
+                // If the other map's value is an error, the values differ, and the error is not reported.
                 let others = match other_map.find(&key) {
                     Err(error) if !error.ends_evaluation() => Some(Value::Error(error)),
                     found => found?,

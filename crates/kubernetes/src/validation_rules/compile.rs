@@ -85,7 +85,8 @@ pub(super) struct CompiledRule {
     pub(super) uses_old_self: bool,
     /// The maximum cost of one evaluation of the rule.
     pub(super) max_cost: u64,
-    /// The maximum number of values that the rule validates in one request. The request size limits this number.
+    /// The maximum number of values in one request to which the rule applies. It is limited by the maximum request
+    /// size.
     pub(super) max_cardinality: u64,
     pub(super) message_error: Option<ExpressionError>,
     pub(super) message: Option<Program>,
@@ -154,7 +155,7 @@ pub(super) fn compile(
     rules.iter().enumerate().map(compile).collect()
 }
 
-/// Returns the environment of a rule for values of the type.
+/// Returns the environment for rules about values of the type `type_`.
 fn env_of(base: &Env, type_: &Arc<DeclType>, has_optional_old_self: bool) -> Env {
     let cel_type = type_.cel_type(TYPE_NAME);
     let old_type = if has_optional_old_self {
@@ -231,7 +232,7 @@ fn compile_rule(
     compiled
 }
 
-/// The required type and the error messages for rules or for message expressions.
+/// The required result type and the error messages for rules, or those for message expressions.
 struct ExpressionKind {
     prefix: &'static str,
     type_: Type,

@@ -98,7 +98,7 @@ impl<'a> Correlated<'a> {
         Some(Self::new(new, old, schema))
     }
 
-    /// Correlates the list elements, if the list has the type `map`.
+    /// Correlates the elements of a list of type `map` with the elements of the old list.
     pub(crate) fn elements(&self) -> Elements<'a> {
         let list = match (self.new, self.old) {
             (Json::Array(new), Json::Array(_)) => Some(new.as_slice()),

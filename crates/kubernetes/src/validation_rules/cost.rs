@@ -23,7 +23,7 @@ pub(super) fn product(cost: u64, cardinality: u64) -> u64 {
     cost.saturating_mul(cardinality)
 }
 
-/// Returns the API server's message for an estimate above its limit.
+/// Returns the API server's message for an estimated cost that exceeds its limit.
 pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "as in upstream")]
     let factor = cost as f64 / limit as f64;

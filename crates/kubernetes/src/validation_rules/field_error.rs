@@ -81,7 +81,7 @@ pub struct FieldError {
     pub field: String,
     /// The value in the API server's format. `None` if the message contains no value.
     pub value: Option<String>,
-    /// The explanation at the end of the message. May be empty.
+    /// The last part of the message. May be empty.
     pub detail: String,
 }
 

@@ -58,7 +58,7 @@ pub enum ValidateError {
     /// The schema exceeds a limit of this crate.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// The rules exceed their budget. The errors of the object are unknown.
+    /// The evaluation of the rules exceeds a limit of this crate, so the errors of the object are unknown.
     #[error("{0}")]
     Exceeded(Exceeded),
 }

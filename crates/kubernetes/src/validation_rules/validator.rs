@@ -96,7 +96,8 @@ pub(super) struct Node {
 impl Validator {
     /// Compiles the rules of `schema`, the `openAPIV3Schema` of a version, for an API server of `version`.
     ///
-    /// If a rule does not compile, every object gets an error. An API server does not store such a rule.
+    /// If a rule does not compile, every object has an error. A CRD in a cluster does not contain such a rule, because
+    /// API servers reject it.
     ///
     /// # Errors
     /// Returns an error if the schema is too deep or too large.

@@ -198,7 +198,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Validates the field or map entry `name`. `ratchet` is the state of the enclosing value.
+    /// Validates the field or map entry `name`. `ratchet` is the ratcheting state of the enclosing value.
     fn field(
         &mut self,
         node: &Node,

@@ -59,7 +59,8 @@ pub struct ValueConstraints {
     pub max: Option<i64>,
 }
 
-/// A consistent set of constraints on a request. If a variable such as `oldObject` must be absent, its value is null.
+/// A consistent set of constraints on a request. A constraint that a variable such as `oldObject` is absent means that
+/// its value is null.
 ///
 /// The solver copies a set for each disjunct, so copies share their entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -180,7 +180,7 @@ const INHERITED: [(&str, &str); 3] = [
 enum FieldDefault {
     Bool(bool),
     Text(&'static str),
-    /// The usual value, which a setting of the node or of another object may change.
+    /// The usual value. A setting of the node or of another object may change it.
     UsualBool(bool),
     UsualText(&'static str),
 }

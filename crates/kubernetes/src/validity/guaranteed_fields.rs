@@ -281,7 +281,7 @@ const BY_KIND: &[(&str, &str, &str, &str)] = &[
     ("DaemonSet", "spec.selector", "matchLabels", LABELS),
     ("DaemonSet", "spec.template.metadata", "labels", LABELS),
     ("CronJob", "spec", "schedule", r#""0 0 * * *""#),
-    // The Job template of a CronJob does not have these fields.
+    // A Job has these fields, but the Job template of a CronJob does not.
     ("Job", "spec", "backoffLimit", "6"),
     ("Job", "spec", "completionMode", r#""NonIndexed""#),
     ("Job", "spec", "parallelism", "1"),

@@ -477,7 +477,7 @@ fn is_percentage(text: &str) -> bool {
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true for a valid finalizer: a built-in name, or a name with a domain.
+/// Returns true if the finalizer is valid. It must be a built-in name, or a name with a domain.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateFinalizerName`).
 fn is_finalizer(text: &str) -> bool {
@@ -503,7 +503,7 @@ fn is_number_invalid(holder: &str, n: i64) -> bool {
         || n > i64::from(i32::MAX) && IDS.contains(&holder)
 }
 
-/// Returns true if containers may request the resource `name`. The name is built-in or has a domain.
+/// Returns true if containers may request the resource `name`. It must be built-in, or have a domain.
 fn is_resource(name: &str) -> bool {
     let is_own = matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage")
         || name.starts_with("hugepages-");

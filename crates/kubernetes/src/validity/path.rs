@@ -1,4 +1,4 @@
-//! Paths of values in an admission request: a variable, and then fields, map keys and list indices.
+//! Paths of values in an admission request. A path is a variable, followed by fields, map keys and list indices.
 
 use std::fmt;
 use std::sync::Arc;
@@ -164,7 +164,7 @@ fn fields(path: &str) -> impl Iterator<Item = &str> {
     path.split('.').filter(|name| !name.is_empty())
 }
 
-/// Returns true if expressions can select a field of this name with a dot.
+/// Returns true if expressions can select a field with the name `text` by a dot, as in `object.spec`.
 #[must_use]
 pub fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! Unions: object types with alternative fields (members). Only certain combinations of members are valid.
+//! Unions: object types with alternative fields, called members. Only certain combinations of members are valid.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -20,11 +20,11 @@ struct Union {
 /// The number of members in a valid object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum MemberCount {
-    /// Exactly one, the member named in the field `type`.
+    /// Exactly one member, which the field `type` names.
     Discriminated,
     One,
     AtMostOne,
-    /// At least one. If the last member is set, no other member may be set.
+    /// At least one member. If the last member in the list is set, no other member may be set.
     AtLeastOne,
 }
 

@@ -56,7 +56,8 @@ impl AuthorizerValue {
         }
     }
 
-    /// Returns a check of a resource. The variable `authorizer.requestResource` is the check of the requested resource.
+    /// Returns a check of a resource. For the resource of the request, this is the value of
+    /// `authorizer.requestResource`.
     #[must_use]
     pub fn resource(&self, group: &str, resource: &str) -> ResourceCheck {
         self.group(group).resource(resource)

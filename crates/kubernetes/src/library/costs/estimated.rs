@@ -75,7 +75,8 @@ pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
             size.times_cost(of_each)
         }
         Some(items) if has_fixed_size(items.type_()) => size.times_cost(NOMINAL),
-        // The size of lists, maps and objects is their JSON size, and each of their values has at least one byte.
+        // For lists, maps and objects, the size is the JSON size. It limits the number of their values, because each
+        // value has at least one byte.
         Some(items) => {
             let of_each = NOMINAL.plus(size_of(sizes, &items).times_cost(NOMINAL));
             size.times_cost(of_each)
@@ -225,7 +226,7 @@ fn compared_addresses() -> CostEstimate {
     traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
 }
 
-/// The network is masked and then compared with the other network.
+/// The cost of masking a network and comparing it with the other network.
 fn compared_networks() -> CostEstimate {
     let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
     compared_addresses().plus(masking)

@@ -17,7 +17,7 @@ type CallResult = Result<Value, EvalError>;
 
 type Measured = Result<u64, EvalError>;
 
-/// The cost per character if a function reads the string twice.
+/// The cost per character of a function that reads a string twice.
 const TWICE: f64 = 2.0 * STRING_TRAVERSAL_COST_FACTOR;
 
 pub(super) fn first_read(args: &[Value]) -> u64 {

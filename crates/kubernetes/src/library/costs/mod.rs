@@ -19,7 +19,7 @@ use cel::value::Value;
 /// The cost of an authorization check, in CEL cost units. Three checks in one expression exceed the cost limit.
 pub const AUTHORIZER_CHECK_COST: u64 = 350_000;
 
-/// The cost of one requirement of a selector, in CEL cost units: creating an object and a list.
+/// The cost of one requirement of a selector, in CEL cost units. It is the cost of creating an object and a list.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `costPerRequirement`.
 const SELECTOR_REQUIREMENT_COST: u64 = LIST_CREATE_BASE_COST + STRUCT_CREATE_BASE_COST;
@@ -32,8 +32,8 @@ const fn per_function(estimate: StaticCost, actual: RuntimeCost) -> Costs {
 /// and URLs.
 pub(super) const NOMINAL: Costs = Costs::fixed(1).per_function();
 
-/// The constant cost of 1, only for the overload `cidr_ip`. The other overload of the function `ip` has a different
-/// cost, because it parses a string.
+/// The constant cost of 1 for the overload `cidr_ip`. It does not apply to the other overload of `ip`, which parses a
+/// string.
 pub(super) const CIDR_IP: Costs = Costs::fixed(1);
 
 pub(super) const AUTHORIZER_CHECK: Costs = Costs::fixed(AUTHORIZER_CHECK_COST).per_function();
@@ -134,7 +134,8 @@ pub(super) const CONTAINS_CIDR_TEXT: Costs = Costs::new(
 )
 .by_platform();
 
-/// The cost of comparing two values. Types added by the API server have their own costs. Other types have CEL's costs.
+/// The cost of comparing two values. Types that the API server adds have their own costs. All other types have CEL's
+/// costs.
 pub(super) const EQUAL: Costs = Costs::new(
     StaticCost::Of(estimated::equality),
     RuntimeCost::ByArgs(measured::equality),

@@ -16,7 +16,7 @@ const MAX_SUBDOMAIN_LEN: usize = 253;
 
 const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// The unit in upstream's older messages. It is incorrect, because upstream measures the length in bytes.
+/// The unit in the messages of older versions. It is incorrect, because the limit is in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
 /// The description of a valid key in the message about an invalid one.

@@ -39,7 +39,7 @@ impl ObjectValue {
         &self.fields
     }
 
-    /// Returns the nested objects whose type name does not match their field path.
+    /// Returns the nested objects whose type name does not match the path of their field.
     ///
     /// For example, an object in the field `spec` of an `Object` must have the type `Object.spec`. The same applies to
     /// objects in lists and maps in `spec`. Map keys are not part of the path, as in upstream.
@@ -239,8 +239,8 @@ fn same_objects(a: &ObjectValue, b: &ObjectValue, depth: u32) -> bool {
             })
 }
 
-/// Compares two values like Go's `reflect.DeepEqual`. Lists can only be equal if they are native Go lists
-/// (`is_native`). CEL lists always differ.
+/// Compares two values like Go's `reflect.DeepEqual`. Two lists can be equal only if they are native Go lists
+/// (`is_native` is true). CEL lists always differ.
 fn same(a: &Value, b: &Value, is_native: bool, depth: u32) -> bool {
     if depth > MAX_DEPTH {
         return false;

@@ -593,7 +593,7 @@ fn parse_scaled(
     Ok(Some(Quantity::new(amount, suffix.notation, text)))
 }
 
-/// The smallest exponent of ten. Numbers with more precision are rounded up.
+/// The smallest exponent of ten. More precise numbers are rounded up.
 const NANO: i32 = -9;
 
 fn parse_decimal(parts: &Parts<'_>, suffix: Suffix) -> Result<Quantity, QuantityError> {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::schema::sizes;
 
-/// The maximum time of a conversion, sufficient for a debug build on a busy machine. Without shared types, some cases
-/// would take years.
+/// The maximum time of a conversion, sufficient for a debug build on a busy machine. Some cases would take years if
+/// types were not shared.
 const LONG: Duration = Duration::from_secs(20);
 
 /// Returns a document with schemas named `s0`, `s1` and so on. `s0` describes the kind `Test`.

@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use super::{DeclField, DeclKind, DeclType, Gvk, Interner, OpenApiDocument, SchemaError};
 use cel::types::{FieldTypes, Type};
 
-/// Returns the type of the kind `Test` with this schema. The document also contains the schemas `others`.
+/// Returns the type of the kind `Test` in a document that contains its schema `schema` and the schemas `others`.
 fn decl_type(schema: Value, others: &[(&str, Value)]) -> Result<Arc<DeclType>, SchemaError> {
     let gvk = Gvk::new("example.com", "v1", "Test");
     document(schema, others).decl_type(&gvk)
 }
 
-/// Creates a document with this schema for the kind `Test`, and with the schemas `others`.
+/// Creates a document that contains `schema` as the schema of the kind `Test`, and the schemas `others`.
 fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
     schema["x-kubernetes-group-version-kind"] =
         json!([{"group": "example.com", "version": "v1", "kind": "Test"}]);
