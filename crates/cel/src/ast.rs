@@ -55,7 +55,7 @@ pub enum Expr {
     Ident(Arc<str>),
     /// A field selection, or a presence test of a field.
     Select {
-        /// The expression that the field is selected from.
+        /// The expression from which the field is selected.
         operand: ExprId,
         /// The field name, as it appears in the source.
         field: Arc<str>,
@@ -185,7 +185,7 @@ impl PartialEq for Ast {
 }
 
 impl Ast {
-    /// Returns the expanded macro calls, ordered by the ends of the calls in the source.
+    /// Returns the expanded macro calls, ordered by the positions where the calls end in the source.
     #[must_use]
     pub fn macros(&self) -> &[MacroCall] {
         &self.macros

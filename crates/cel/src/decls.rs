@@ -142,8 +142,8 @@ pub enum Binding {
     ///
     /// Source: cel-go `common/decls/decls.go`, `OverloadDecl.guardedFunctionOp`.
     Overload(Implementation),
-    /// One implementation for all overloads of the function, without checking signatures. The first argument must
-    /// have all of the traits.
+    /// One implementation for all overloads of the function, called without checking their signatures. The first
+    /// argument must have all of the traits.
     ///
     /// Source: cel-go `common/decls/decls.go`, `SingletonFunctionBinding`.
     Singleton(Implementation, Traits),
@@ -170,7 +170,7 @@ pub enum Planning {
 pub struct Source {
     /// The upstream file and symbol.
     pub symbol: &'static str,
-    /// The releases with the overload.
+    /// The releases that have the overload.
     pub available: Availability,
 }
 

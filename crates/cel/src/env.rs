@@ -153,7 +153,7 @@ impl Library {
 pub enum Ident {
     /// A variable of this type.
     Variable(Type),
-    /// The name of this type. The expression has the type `type(T)`.
+    /// The name of a type. If the name denotes the type `T`, the identifier itself has the type `type(T)`.
     TypeName(Type),
 }
 

@@ -98,7 +98,7 @@ fn mistake(checked: &CheckedAst, format: &str, elements: &[ExprId]) -> Option<Mi
     })
 }
 
-/// Arguments of a format string that are only type-checked, not formatted.
+/// The arguments of a literal format string. They are only type-checked, not formatted.
 struct Elements<'a> {
     checked: &'a CheckedAst,
     ids: &'a [ExprId],

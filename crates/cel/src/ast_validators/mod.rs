@@ -88,8 +88,8 @@ impl Validation<'_> {
         self.report(id, DiagnosticKind::MixedLiteral { expected, actual });
     }
 
-    /// Reports each literal that is the first argument of a call of `function` and that `is_valid` rejects. A
-    /// receiver is not an argument.
+    /// Reports each literal that is the first argument of a call of `function` and that `is_valid` rejects. The
+    /// receiver does not count as an argument.
     ///
     /// Source: cel-go `cel/validator.go`, `formatValidator.Validate`.
     fn check_literals(&mut self, function: &str, is_valid: fn(&Literal) -> bool) {

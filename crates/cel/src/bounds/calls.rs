@@ -9,24 +9,25 @@ use crate::cost::{
 use crate::decls::OverloadRow;
 use crate::types::Type;
 
-/// Maximum length of a number, boolean, time or duration as a string.
+/// Maximum length of a number, boolean, time or duration that is converted to a string, in bytes.
 const MAX_SCALAR_TEXT: u64 = 40;
 
-/// Maximum length of an address as a string.
+/// Maximum length of an address that is converted to a string, in bytes.
 const MAX_ADDRESS_TEXT: u64 = 64;
 
-/// Maximum length of a formatted number, without the digits of an explicit precision. A double has up to 309 digits
-/// before the point.
+/// Maximum length of a formatted number in bytes, not counting the digits of an explicit precision. A double has up to
+/// 309 digits before the point.
 const MAX_FORMATTED_NUMBER: u64 = 330;
 
-/// Maximum `depth` of a `flatten` call whose result has a bound.
+/// Maximum `depth` for which the result of `flatten` has a bound.
 const MAX_FLATTENED_LEVELS: i64 = 8;
 
 /// Rule that derives the bound of a function's result from the bounds of its operands. The receiver of a member call
 /// is the first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultBound {
-    /// A value that is at most as large as the first operand, and whose elements have the same bounds.
+    /// A value that is at most as large as the first operand. Its elements have the bound of the first operand's
+    /// elements.
     First,
     /// A string whose length in bytes is at most the first number times the length of the first operand, plus the
     /// second number.
@@ -49,18 +50,18 @@ pub enum ResultBound {
     Estimated,
     /// A list of numbers with the length that the function's cost estimate returns.
     Numbers,
-    /// The first operand, a format string, with the elements of the second one.
+    /// The result of `format`. The first operand is the format string, the second one is the list of arguments.
     Formatted,
     /// The first operand as a string.
     Converted,
     /// An optional without a value.
     Nothing,
-    /// The accumulator of a comprehension, with an entry added. It has a bound only if a macro expanded to the
-    /// comprehension.
+    /// The accumulator of a comprehension, with an entry added. It has a bound only if the comprehension is the
+    /// expansion of a macro.
     Accumulated,
 }
 
-/// Returns the rule for the result of a function. `None` if there is none.
+/// Returns the rule for the result of a function. `None` if there is no rule for the function.
 ///
 /// The rule must hold for every overload whose result has a size.
 #[must_use]

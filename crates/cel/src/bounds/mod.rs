@@ -1,9 +1,9 @@
 //! Upper bounds of measured costs, and of the sizes of values.
 //!
-//! Like cel-go, the module [`estimate`](crate::estimate) often knows no size for a computed value or its elements.
-//! Here, each value has a size bound. Lists and maps also have size bounds for their keys and elements. The bound of a
-//! computed value follows from the bounds of its operands. If there is no rule for a function, the size of its result
-//! is unknown, and costs that depend on it are unbounded.
+//! Like cel-go, the module [`estimate`](crate::estimate) often does not know the size of a computed value or of its
+//! elements. Here, each value has a size bound. Lists and maps also have size bounds for their keys and elements. The
+//! bound of a computed value follows from the bounds of its operands. If there is no rule for a function, the size of
+//! its result is unknown, and costs that depend on it are unbounded.
 //!
 //! # Sizes of elements
 //!
@@ -63,7 +63,7 @@ pub struct VariablePart {
     pub is_list: Option<bool>,
     /// True if the part is a list or map within another list or map, or is nested in such a list or map.
     pub is_nested: bool,
-    /// The sizes of the part, by the index of the object shape.
+    /// The sizes of the part, one for each shape of the object.
     pub sizes: Vec<PartSizes>,
 }
 
@@ -73,7 +73,7 @@ pub struct PartSizes {
     /// The size of the part.
     pub size: SizeEstimate,
     /// The maximum number of elements of this list or map that fit into the object. Disjoint parts of one object share
-    /// this space: together, they have at most as many elements as the part with the greatest number. `None` if it is
+    /// its space, so together they have at most as many elements as the greatest of their maximums. `None` if it is
     /// unknown.
     pub shared: Option<u64>,
     /// The maximum JSON size in bytes. `None` if it is unknown.
@@ -104,11 +104,11 @@ pub trait BoundVariables: Sync {
     /// Returns the part of a variable at `path`, with its sizes in objects of all shapes.
     fn part(&self, path: Path<'_>) -> VariablePart;
 
-    /// Returns the index of the shape of the variables in [`VariablePart::sizes`].
+    /// Returns the index into [`VariablePart::sizes`] of the current shape of the variables.
     fn shape(&self) -> usize;
 
-    /// Returns the bound of `root.field`. The outer `Option` is `None` unless the fields of the variable `root` are
-    /// computed, as the fields of `variables` are. The inner `Option` is `None` if the bound is unknown.
+    /// Returns the bound of `root.field`. The outer `Option` is `None` if the fields of the variable `root` are not
+    /// computed. The fields of `variables` are computed. The inner `Option` is `None` if the bound is unknown.
     fn field(&self, root: &str, field: &str) -> Option<Option<Bound>>;
 
     /// Returns true if a string is assumed to be split into a single long part. If false, it is assumed to be split
@@ -169,7 +169,7 @@ struct Bounder<'a> {
     shape: usize,
     paths: &'a mut Paths,
     parts: &'a mut Vec<KnownPart>,
-    /// The bounds of the visited expressions, by their ids.
+    /// The bounds of the visited expressions, indexed by expression.
     bounds: Vec<Bound>,
     /// Variables of the enclosing comprehensions, innermost last.
     locals: Vec<Local>,
@@ -186,7 +186,6 @@ struct Local {
 }
 
 impl<'a> Bounder<'a> {
-    /// Returns the bound of a visited expression.
     fn bound_of(&self, id: ExprId) -> Bound {
         self.bounds.get(id.index()).cloned().unwrap_or_default()
     }
@@ -282,8 +281,9 @@ impl<'a> Bounder<'a> {
         }
     }
 
-    /// Returns the additional cost of the first selection from `operand`. The measured cost of a variable includes this
-    /// cost. For a computed value, such as the result of a call, it is added. Upstream's estimates do not include it.
+    /// Returns the additional cost of the first selection from `operand`. The cost is zero if `operand` is a variable
+    /// or a selection, whose own cost includes it. It is one unit if `operand` is a computed value, such as the result
+    /// of a call. Upstream's estimates do not include this unit.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker`.
     fn start_cost(&self, operand: ExprId) -> CostEstimate {
@@ -322,7 +322,7 @@ impl<'a> Bounder<'a> {
     }
 }
 
-/// Returns the bound of all values of the type. `None` if their sizes differ.
+/// Returns the bound that all values of the type share. `None` if their sizes differ.
 #[must_use]
 pub fn bound_of_type(type_: &Type) -> Option<Bound> {
     is_scalar(type_).then_some(Bound::SCALAR)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Bounder, KnownPart, PartSizes};
 use crate::cost::{Path, PathId, PathStep, SizeEstimate};
 
-/// Maximum number of parts of variables in a bound. If a value may be one of more parts, only its size is known.
+/// Maximum number of parts of variables in a bound. If a value may be one of more than this many parts, the bound
+/// contains only its size.
 const MAX_PARTS: usize = 8;
 
 /// The bound of the size of a value and, if it is a list or map, of its keys and elements.
@@ -37,8 +38,8 @@ struct Elements {
     value: Bound,
     /// The size of the largest single element. `None` if one element may be as large as all elements together.
     greatest: Option<u64>,
-    /// The lists and maps within variables from whose elements the elements of this value are computed. At most one
-    /// element is computed from each source element. Empty if the sources are unknown.
+    /// The lists and maps in variables from which this list or map is computed. Each of their elements contributes at
+    /// most one element. Empty if the sources are unknown.
     sources: Arc<[PathId]>,
 }
 
@@ -69,7 +70,7 @@ impl Bound {
         }
     }
 
-    /// A value without elements whose size has this maximum.
+    /// A value without elements whose size is at most `max`.
     pub(super) const fn at_most(max: u64) -> Self {
         Self::sized(SizeEstimate::new(0, max))
     }
@@ -105,7 +106,6 @@ impl Bound {
         self.with_elements(|elements| elements.sources = sources)
     }
 
-    /// Changes the elements of a computed list or map.
     fn with_elements(mut self, change: impl FnOnce(&mut Elements)) -> Self {
         if let Inside::Elements(elements) = &mut self.inside {
             change(Arc::make_mut(elements));
@@ -132,7 +132,6 @@ impl Bound {
         self.size
     }
 
-    /// Returns the greatest possible size.
     pub(super) fn max(&self) -> u64 {
         self.size.max
     }
@@ -142,7 +141,6 @@ impl Bound {
         !matches!(self.inside, Inside::Empty)
     }
 
-    /// Returns true for an empty value.
     fn is_empty(&self) -> bool {
         self.size.max == 0 && !matches!(self.inside, Inside::Unknown)
     }
@@ -191,7 +189,7 @@ impl Bound {
 }
 
 impl Bounder<'_> {
-    /// Returns the path that consists of `before` and `step`. Requests the part at a new path.
+    /// Returns the path that appends `step` to `before`. If the path is new, also stores its part.
     pub(super) fn add_path(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
         let path = self.paths.add_once(before, step);
         if path == self.parts.len() {
@@ -203,7 +201,6 @@ impl Bounder<'_> {
         path
     }
 
-    /// Returns the bound of the part of a variable at `path`.
     pub(super) fn part(&mut self, path: PathId) -> Bound {
         let Some(KnownPart { path: parts, part }) = self.parts.get(path) else {
             return Bound::UNKNOWN;
@@ -215,7 +212,6 @@ impl Bounder<'_> {
         }
     }
 
-    /// Returns the sizes of the part of a variable at `path`.
     fn sizes_of(&self, path: PathId) -> PartSizes {
         let known_part = self.parts.get(path);
         let sizes = known_part.and_then(|known| known.part.sizes.get(self.shape));
@@ -295,7 +291,7 @@ impl Bounder<'_> {
         }
     }
 
-    /// Returns true if the value is known to be a part of a variable that is a map.
+    /// Returns true if the value comes from a variable and is known to be a map.
     pub(super) fn is_map(&self, of: &Bound) -> bool {
         match &of.inside {
             Inside::Parts(parts) => (parts.iter()).all(|it| self.is_list(*it) == Some(false)),
@@ -317,7 +313,7 @@ impl Bounder<'_> {
             _ => None,
         };
         let greatest = greatest.unwrap_or_else(|| {
-            // The size of each element may have been rounded down.
+            // Adds 1, because the average size of an element may have been rounded down.
             let of_each = value.max().saturating_add(1);
             of.max().max(1).saturating_mul(of_each)
         });
@@ -325,7 +321,7 @@ impl Bounder<'_> {
     }
 
     /// Returns the bound of a single value at one of the paths `parts`. These paths denote all elements of their lists
-    /// and maps. A single value may be as large as the object.
+    /// and maps. A single value may be as large as the whole object.
     fn single(&mut self, parts: &[PathId], size: SizeEstimate) -> Bound {
         let mut union = Bound::sized(SizeEstimate::new(0, size.max));
         for part in parts {
@@ -347,7 +343,7 @@ impl Bounder<'_> {
         union
     }
 
-    /// Returns the maximum JSON size of a value.
+    /// Returns the JSON size of a value in bytes.
     pub(super) fn json_size(&self, of: &Bound) -> SizeEstimate {
         let Inside::Parts(parts) = &of.inside else {
             return SizeEstimate::UNKNOWN;

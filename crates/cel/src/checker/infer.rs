@@ -174,7 +174,8 @@ impl<'a> Checker<'a> {
         };
         self.set_type(id, type_);
         let name = match name.strip_prefix('.') {
-            // The planner needs the dot, because a variable of a comprehension hides the name.
+            // The leading dot tells the planner that the name denotes the global variable, which a variable of a
+            // comprehension hides.
             Some(global) if self.locals_hide_qualified_names && self.is_local(global) => name,
             Some(global) => global.into(),
             None => name,

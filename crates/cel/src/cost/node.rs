@@ -15,8 +15,7 @@ pub struct AstNode<'a> {
     /// The expression. `None` for the elements of a list and for the keys of a map.
     pub(crate) expr: Option<&'a Expr>,
     pub(crate) computed_size: Option<SizeEstimate>,
-    /// The size that the cost functions of the standard library use. It is also set if only the type
-    /// determines it.
+    /// The size that the cost functions of the standard library use. It is set even if only the type determines it.
     pub(crate) size: Option<SizeEstimate>,
     /// The size of the list elements or map keys, computed from the expression. If they are lists, maps or
     /// objects, this is their JSON size. Set only for [`bounds`](crate::bounds).
@@ -49,13 +48,13 @@ impl<'a> AstNode<'a> {
         self.type_
     }
 
-    /// Returns the size as computed from the expression itself. `None` if it is unknown.
+    /// Returns the size that was computed from the expression, without an estimator. `None` if it is unknown.
     #[must_use]
     pub fn computed_size(&self) -> Option<SizeEstimate> {
         self.computed_size
     }
 
-    /// Returns the literal, if the expression is one.
+    /// Returns the literal. `None` if the expression is not a literal.
     #[must_use]
     pub fn literal(&self) -> Option<&'a Literal> {
         match self.expr {
@@ -93,7 +92,7 @@ impl<'a> AstNode<'a> {
     }
 }
 
-/// The operands of a call.
+/// The receiver and the arguments of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// The receiver.
@@ -102,7 +101,7 @@ pub struct Call<'a> {
     pub args: &'a [AstNode<'a>],
 }
 
-/// Estimated cost of a call and size of its result.
+/// Estimated cost of a call, and the size of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEstimate {
     /// The cost, excluding the arguments.
@@ -156,7 +155,8 @@ impl SizeEstimator for UnknownSizes {
     }
 }
 
-/// Returns the computed size of `node`, otherwise the size from `sizes`, otherwise [`SizeEstimate::UNKNOWN`].
+/// Returns the computed size of `node`. If there is none, returns the size from `sizes`, or [`SizeEstimate::UNKNOWN`]
+/// if `sizes` does not know it.
 ///
 /// Source: cel-go `ext/sets.go`, `estimateSize`; k8s.io/apiserver `pkg/cel/library/cost.go`, `sizeEstimate`.
 pub fn size_of(sizes: &dyn SizeEstimator, node: &AstNode<'_>) -> SizeEstimate {

@@ -113,7 +113,7 @@ pub(crate) static NO_PATHS: Paths = Paths {
     continuations: Vec::new(),
 };
 
-/// A path from a declared variable to a value. Empty for other values, such as literals.
+/// A path from a declared variable to a value. Empty for values that are not part of a variable, such as literals.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {
     paths: &'a Paths,

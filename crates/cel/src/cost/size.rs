@@ -14,7 +14,8 @@ pub struct CostEstimate {
     pub max: u64,
 }
 
-/// A range of sizes: code points of a string, bytes, elements of a list, entries of a map.
+/// A range of sizes. The unit depends on the type: code points of a string, bytes, elements of a list, or entries of a
+/// map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SizeEstimate {
     /// The minimum size.
@@ -107,7 +108,7 @@ impl SizeEstimate {
         )
     }
 
-    /// Returns the cost of `self` operations that have the given cost each.
+    /// Returns the cost of `self` operations that have each have the given cost.
     #[must_use]
     pub const fn times_cost(self, cost: CostEstimate) -> CostEstimate {
         CostEstimate::new(self.min, self.max).times(cost)

@@ -116,7 +116,7 @@ pub enum DiagnosticKind {
 /// A field that the operand does not have.
 #[derive(Clone, Debug)]
 pub struct UndefinedField {
-    /// The name as written in the expression.
+    /// The field name in the expression.
     pub name: Arc<str>,
     /// The fields that the operand has.
     pub candidates: Candidates,

@@ -155,8 +155,8 @@ impl Diagnostics {
         self.n_found - self.reported.len()
     }
 
-    /// Sorts the diagnostics by location. Removes the last ones until the rendering has at most about `max_bytes`,
-    /// but keeps at least one. Returns the length of the rendering.
+    /// Sorts the diagnostics by location. Removes the last ones until the rendering has at most about `max_bytes`
+    /// bytes, but keeps at least one diagnostic. Returns the length of the rendering.
     pub fn cut(&mut self, text: &str, max_bytes: usize) -> usize {
         self.reported.sort_by_key(|diagnostic| diagnostic.location);
         let source = SourceMap::new(text);
@@ -347,7 +347,7 @@ mod tests {
         diagnostics.report(Code::LimitExceeded, Location::NONE, "m");
         assert_eq!(diagnostics.render("x"), "ERROR: <input>:-1:0: m");
     }
-    /// Creates a diagnostic at each column of line 1.
+    /// Creates a diagnostic in line 1 for each of the `columns`.
     fn found(columns: &[i32]) -> Diagnostics {
         let mut diagnostics = Diagnostics::default();
         for &column in columns {

@@ -158,7 +158,7 @@ impl Coster<'_> {
             .or_else(|| self.local_of(id)?.size)
     }
 
-    /// Returns the size of `id` if it is known without the estimator and the type.
+    /// Returns the size of `id` if it is known without using the estimator or the type.
     fn derived_size(&self, id: ExprId) -> Option<SizeEstimate> {
         let size = self.facts(id).size;
         size.or_else(|| literal_size(self.ast.expr(id)))

@@ -79,10 +79,10 @@ pub fn estimate(
     })
 }
 
-/// The empty range, the identity of unions.
+/// The empty range. Its union with any range is that range.
 const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
 
-/// The empty range, the identity of unions.
+/// The empty range. Its union with any range is that range.
 const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 
 struct Coster<'a> {
@@ -290,7 +290,8 @@ impl<'a> Coster<'a> {
         (cost, size)
     }
 
-    /// Sets the path of `id`, a list element or a map value. If the operand may be a list or a map, assumes a map.
+    /// Sets the path of `id`, an element of a list or a value of a map. A container that could be either is treated as
+    /// a map.
     fn set_index_path(&mut self, id: ExprId, overloads: &[&'static OverloadRow], args: &[ExprId]) {
         let step = overloads
             .iter()

@@ -18,8 +18,8 @@ pub trait Activation: Sync {
         true
     }
 
-    /// Selects the fields `keys` one after another, starting from the variable `name`: `["a", "b"]` for `name.a.b`.
-    /// May stop after some of the keys. If `is_test` is true, the last key is only tested for presence.
+    /// Selects the fields `keys` one after another, starting from the variable `name`: `["a", "b"]` for `name.a.b`. May
+    /// stop before the last key. If `is_test` is true, the last key is only tested for presence.
     ///
     /// Returns `None` if the activation does not support this for the variable. The caller must then call
     /// [`Activation::resolve`].

@@ -366,7 +366,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Returns [`Value::frozen`], and charges the copied memory.
+    /// Returns [`Value::frozen`], and charges the memory of the copies.
     pub(super) fn freeze(&self, value: Value) -> Result<Value, EvalError> {
         match value.frozen_size() {
             0 => {}
@@ -603,7 +603,7 @@ fn failed_pair(
     ([left, right], Err(error))
 }
 
-/// Length in bytes. If an argument is longer, the memory of a call is checked in advance.
+/// Length of an argument in bytes above which the memory of a call is checked before the call.
 const LONG: usize = 64 << 10;
 
 /// Upper bound of the temporary memory of a function, in bytes per byte of its arguments. Functions need it to

@@ -39,7 +39,7 @@ const WRAPPERS: [(&str, Native); 9] = [
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// The fields of a literal, with distinct names, in order.
+/// The fields of a literal, in their order in the source. The names are distinct.
 struct Fields<'a> {
     message: &'static str,
     values: &'a [(&'a str, Value)],

@@ -122,7 +122,8 @@ pub struct PlainRuntime;
 
 impl Runtime for PlainRuntime {}
 
-/// Number of checkpoints that an evaluation counts as, in addition to one per iteration of a comprehension.
+/// Number of checkpoints that the start of an evaluation counts as. Each iteration of a comprehension counts as one
+/// more.
 const CHECKPOINTS_OF_EVALUATION: usize = 16;
 
 /// Limits of an evaluation.
@@ -271,7 +272,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // The plan is as deep as the tree, and dropping it is recursive.
+        // Dropping the plan is recursive, so dropping a deep plan needs a large stack.
         if self.deep {
             let root = std::mem::replace(&mut self.root, Node::empty());
             run_on_deep_stack(true, || drop(root));

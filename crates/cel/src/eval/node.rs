@@ -45,7 +45,7 @@ pub(super) enum Kind {
 }
 
 impl Node {
-    /// Returns true for an attribute whose root is a variable that a variable of a comprehension hides.
+    /// Returns true for an attribute whose root variable is hidden by a variable of a comprehension.
     pub(super) fn has_hidden_root(&self) -> bool {
         match &self.kind {
             Kind::Attribute(attribute) => matches!(attribute.root, Root::Hidden(..)),

@@ -177,7 +177,7 @@ impl<'a> Planner<'a> {
     /// Source: cel-go `interpreter/planner.go`, `planCheckedIdent`.
     fn plan_name(&mut self, id: ExprId, name: &Arc<str>) -> Planned {
         let step = step_id(id);
-        // The checker marks a global variable that a variable of a comprehension hides.
+        // The checker keeps the leading dot of a global variable that a variable of a comprehension hides.
         let (name, is_global) = match name.strip_prefix('.') {
             Some(global) => (&Arc::from(global), true),
             None => (name, false),
@@ -314,8 +314,8 @@ impl<'a> Planner<'a> {
             };
         let mut planned = Vec::with_capacity(args.len().saturating_add(1));
         for arg in target.iter().chain(args) {
-            // If a variable of a comprehension hides the indexed variable, variables of comprehensions are not visible
-            // in the index.
+            // If the indexed variable is hidden by a variable of a comprehension, the index cannot refer to variables
+            // of comprehensions.
             let is_index = matches!(&*function, "_[_]" | "_[?_]");
             let is_outside = is_index && planned.last().is_some_and(Node::has_hidden_root);
             let scopes = is_outside.then(|| std::mem::take(&mut self.scopes));
