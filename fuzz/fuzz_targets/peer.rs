@@ -1,4 +1,4 @@
-//! Asserts that our parser accepts every expression that the parser of the `cel` crate accepts.
+//! Asserts that our parser and the parser of the `cel` crate of crates.io accept the same expressions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use vap_status_controller::cel::diagnostic::Code;
 use vap_status_controller::cel::syntax::parse;
 
 fuzz_target!(|text: &str| {
-    // The parser of the `cel` crate has neither our macros nor our limits. It is slow for nested brackets.
+    // The other parser has neither our macros nor our limits. It is slow for nested brackets.
     let n_open = text.matches(['(', '[', '{']).count();
     if n_open > 12 || text.len() > 1_000 {
         return;

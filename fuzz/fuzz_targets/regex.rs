@@ -1,7 +1,8 @@
 //! Asserts that both of our regex engines find the same matches. The first line of the input is a pattern, and the rest
 //! is the string to search.
 //!
-//! If the pattern has the same meaning in the `regex` crate, also asserts that the first match of this crate is equal.
+//! If the pattern has the same meaning in the `regex` crate, also asserts that the `regex` crate finds the same first
+//! match.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Generates expressions by type, so that most of them pass the type check. Otherwise equal to the target `eval`.
+//! Generates expressions by type, so that most of them pass the type check. Evaluates them like the target `eval`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -21,7 +21,7 @@ pub(super) enum StateKind {
     BlockStart,
     /// After an optional part or alternatives.
     BlockEnd,
-    /// Before a loop. If the alternatives have precedences, these are in the state's [`Choice`].
+    /// Before a loop. If the alternatives have precedences, the state's [`Choice`] contains the precedences.
     LoopEntry,
     /// Before each repetition of a loop.
     LoopBlockStart,
@@ -103,7 +103,8 @@ impl Graph {
 
     /// Returns the states after all calls of the rule whose end state is `stop`.
     pub(super) fn follows(&self, stop: StateId) -> &[StateId] {
-        // INVARIANT: the stop states of the rules are the first states, in the order of the rules.
+        // INVARIANT: the stop states are the first states, in the order of their rules. The index of a stop state is
+        // therefore the index of its rule.
         self.follows
             .get(usize::from(stop))
             .map_or(&[], Vec::as_slice)
@@ -243,7 +244,7 @@ impl Graph {
         (entry, back)
     }
 
-    /// Returns the tokens on the edge of `state`. A token must follow the state.
+    /// Returns the tokens on the edge that leaves `state`. This edge must be a token edge.
     fn first_tokens(&self, state: StateId) -> TokenSet {
         match self.state(state).edges.as_slice() {
             [Edge::Token(tokens, _)] => *tokens,

@@ -21,7 +21,7 @@ pub(super) type Alternative = usize;
 /// Index of a stack of return states in [`Stacks`].
 type StackId = usize;
 
-/// The empty stack. A path has this stack within the rule that contains the decision.
+/// The empty stack, with which each configuration starts in the rule that contains the decision.
 const BOTTOM: StackId = 0;
 
 /// A configuration of the simulation: an alternative, and the state that it has reached.
@@ -30,7 +30,7 @@ struct Config {
     alternative: Alternative,
     state: StateId,
     stack: StackId,
-    /// True if the path has left the rule that contains the decision.
+    /// True if the simulation has left the rule that contains the decision.
     outside: bool,
 }
 

@@ -434,7 +434,7 @@ mod tests {
         }
     }
 
-    /// The seconds, nanoseconds and offset of Go's `time.Parse`.
+    /// The seconds, nanoseconds and offset that Go's `time.Parse` returns.
     type Parsed = Option<(i64, u32, i32)>;
 
     const TIMESTAMPS: &[(&str, Parsed)] = &[

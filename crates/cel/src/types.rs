@@ -113,7 +113,7 @@ pub struct OpaqueType {
 pub trait FieldTypes: fmt::Debug + Send + Sync {
     /// Returns the type of `field`. `None` if the object type does not declare it.
     ///
-    /// `field` is the name as written in the expression, that is, escaped.
+    /// `field` is the escaped form of the name, which expressions contain.
     fn field_type(&self, owner: &str, field: &str) -> Option<Type>;
 
     /// Returns true if `field` is a CEL keyword, and the type has a field with the escaped form of this name.

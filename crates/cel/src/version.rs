@@ -49,8 +49,8 @@ impl fmt::Display for Version {
 pub struct CelGo(u16);
 
 impl CelGo {
-    /// cel-go 0.17, the version in Kubernetes 1.30. The engine reproduces part of its behavior, and none of older
-    /// versions.
+    /// cel-go 0.17, the version in Kubernetes 1.30. The engine reproduces part of the behavior of this version, and no
+    /// behavior of older versions.
     pub const OLDEST: Self = Self(17);
 
     /// cel-go 0.20, the version in Kubernetes 1.31.
@@ -163,12 +163,13 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.27 `checker/env.go`, `Env.resolveQualifiedIdent`.
     pub locals_hide_qualified_names: bool,
-    /// The name `optional_type` denotes `optional_type(dyn)`. Before, it denoted `optional_type`.
+    /// The name `optional_type` denotes `optional_type(dyn)`. In older releases, it denotes `optional_type` without a
+    /// parameter.
     ///
     /// Source: cel-go 0.28 `common/types/optional.go`, `OptionalType`.
     pub optional_type_has_parameter: bool,
-    /// A selection from an optional reads the CEL value in it. Before, it read the Go value, and failed for some types,
-    /// such as a quantity in an optional.
+    /// A selection from an optional reads the CEL value in it. In older releases, it reads the Go value, and fails for
+    /// some types, such as a quantity in an optional.
     ///
     /// Source: cel-go 0.29 `interpreter/attributes.go`, `applyQualifiers`.
     pub optionals_hold_cel_values: bool,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Maximum total bytes of the engines that all budgets retain.
 pub const MAX_KEPT_BYTES: usize = 12 << 20;
 
-/// Maximum bytes of the engines that one [`EngineBudget`] retains. The owner is a policy or an expression.
+/// Maximum bytes of the engines that one [`EngineBudget`] retains. A budget belongs to a policy or an expression.
 pub const MAX_OWNER_BYTES: usize = 2 << 20;
 
 /// Maximum bytes of the engines in the shared cache.

@@ -31,14 +31,14 @@ const MAX_AUTOMATON_STEPS: usize = 100_000_000;
 /// Maximum number of instructions of an engine that is built for one search of an analysis.
 pub const MAX_TRIAL_INSTRUCTIONS: usize = 4_096;
 
-/// Number of concurrent searches that retain their memory.
+/// Number of concurrent searches whose memory the engine keeps for later searches.
 const N_SLOTS: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Engine {
     kind: Kind,
     size: Size,
-    /// One slot for each concurrent search.
+    /// Memory of concurrent searches, one slot for each.
     slots: [Mutex<Slot>; N_SLOTS],
     reservation: Reservation,
 }

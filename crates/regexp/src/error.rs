@@ -17,7 +17,7 @@ pub enum SyntaxErrorCode {
     InvalidPerlOp,
     /// A repetition of a repetition, such as `a**`.
     InvalidRepeatOp,
-    /// A repetition count above 1000. For nested repetitions, their product counts.
+    /// A repetition count above 1000. For nested repetitions, the limit applies to the product of their counts.
     InvalidRepeatSize,
     /// A class without a closing bracket.
     MissingBracket,

@@ -78,8 +78,8 @@ impl Program {
         })
     }
 
-    /// Like [`Self::new`], but does not parse `pattern` if the shared cache contains its engine. For patterns that an
-    /// evaluation computes.
+    /// Like [`Self::new`], but does not parse `pattern` if the shared cache contains its engine. Used for patterns that
+    /// an evaluation computes.
     ///
     /// # Errors
     ///
@@ -96,7 +96,8 @@ impl Program {
         }
     }
 
-    /// Like [`Self::new`], for a few searches of short strings during an analysis. See [`EngineBudget::for_trials`].
+    /// Like [`Self::new`], but for a few searches of short strings during an analysis. See
+    /// [`EngineBudget::for_trials`].
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl Program {
         })
     }
 
-    /// Like [`Self::new`], but all searches run on the built-in machine. For tests that compare the engines.
+    /// Like [`Self::new`], but all searches run on the built-in machine. Used by tests that compare the engines.
     ///
     /// # Errors
     ///
@@ -225,7 +226,7 @@ impl Program {
         Ok(range.and_then(|range| text.get(range)))
     }
 
-    /// Returns the successive matches in the input. If `n_max` is set, returns at most this number. An empty match
+    /// Returns the successive matches in the input. If `n_max` is set, returns at most `n_max` matches. An empty match
     /// directly after another match is ignored.
     ///
     /// # Errors

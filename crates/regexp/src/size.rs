@@ -26,7 +26,6 @@ const RANGE_STATES: usize = 2;
 /// Bytes of an automaton state, including its transitions.
 const STATE_BYTES: usize = 28;
 
-/// Bytes of a range.
 const RANGE_BYTES: usize = 8;
 
 impl Size {

@@ -194,7 +194,6 @@ impl Stack {
         }
     }
 
-    /// Computes the size of a node from the sizes of its parts.
     fn measure_size(&self, sizes: &mut Measures, id: NodeId) -> u64 {
         let node = self.node(id);
         let mut parts = 0_u64;
@@ -265,7 +264,6 @@ impl Stack {
         }
     }
 
-    /// Computes the height of a node from the heights of its parts.
     fn measure_height(&self, heights: &mut Measures, id: NodeId) -> u64 {
         let mut height = 1;
         for &part in &self.node(id).parts {
@@ -595,7 +593,7 @@ impl Stack {
 
 /// Classes as alternatives.
 impl Stack {
-    /// Returns a rank of a single character or class: a node with a higher rank can match more characters. Returns
+    /// Returns the rank of a single character or class. A node with a higher rank can match more characters. Returns
     /// `None` for other nodes.
     pub(super) fn class_rank(&self, id: NodeId) -> Option<u8> {
         match &self.node(id).kind {

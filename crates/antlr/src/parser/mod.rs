@@ -24,13 +24,13 @@ pub(super) struct Frame {
     rule: Rule,
     /// The minimum precedence in the loop of the rule.
     precedence: u8,
-    /// The state after the call, `None` for the first rule.
+    /// The state after the call. `None` for the first rule.
     pub(super) follow: Option<StateId>,
 }
 
 pub(super) struct Parser<'t> {
     pub(super) stream: Stream<'t>,
-    /// The current state, for the expected tokens in messages.
+    /// The current state, which determines the expected tokens in messages.
     pub(super) state: StateId,
     /// The active rules, outermost first.
     pub(super) frames: Vec<Frame>,
@@ -84,7 +84,7 @@ impl<'t> Parser<'t> {
     }
 
     fn walk(&mut self) -> Result<(), Abort> {
-        // The first token is read before the first rule is entered.
+        // Like ANTLR, reads the first token before it enters the first rule.
         self.look(0)?;
         let mut id = self.call(Rule::Start, 0, None)?;
         // True if the last state was a `LoopBack` state. Such a state has already checked the next token.
@@ -231,7 +231,6 @@ impl<'t> Parser<'t> {
         self.recover_inline()
     }
 
-    /// Returns the alternative to take from `state`.
     fn choose(&mut self, at: StateId, state: &State) -> Result<Alternative, Stop> {
         let current = self.look(0)?;
         match &state.choice {

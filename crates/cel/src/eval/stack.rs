@@ -1,8 +1,8 @@
 //! Stack usage of evaluations.
 //!
 //! Plans are as deep as their expressions, and evaluations nest when variables refer to other variables. Most
-//! evaluations are shallow, and starting a thread takes longer than most evaluations. Stack usage is therefore measured
-//! by addresses, and only deep evaluations continue on a thread with a large stack.
+//! evaluations are shallow, and starting a thread takes longer than most evaluations. Evaluations therefore measure
+//! their stack usage by addresses, and only deep evaluations continue on a thread with a large stack.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -10,7 +10,7 @@ use std::hint::black_box;
 /// Usable part of a thread's own stack, in bytes: a quarter of the default size.
 const SHALLOW_BYTES: usize = 512 * 1024;
 
-/// Usable part of a large stack, in bytes. Unlimited, because no larger stack exists.
+/// Usable part of a large stack, in bytes. Unlimited, because an evaluation cannot move to an even larger stack.
 const DEEP_BYTES: usize = usize::MAX;
 
 thread_local! {
@@ -50,7 +50,6 @@ impl Stack {
         work()
     }
 
-    /// Returns true if the stack is used up.
     #[inline]
     pub(super) fn is_used_up(self) -> bool {
         address().abs_diff(self.base) > self.n_bytes
@@ -91,7 +90,7 @@ mod tests {
 
     #[test]
     fn recursion_is_limited_on_shallow_but_not_on_deep_stack() {
-        // Each level uses more bytes than its array.
+        // Each level uses more than 256 bytes, so the stack is used up before `most` levels.
         let most = u32::try_from(SHALLOW_BYTES / 256).unwrap();
         let shallow = n_levels(Stack::here(), most);
         assert!((100..most).contains(&shallow), "{shallow}");

@@ -74,7 +74,8 @@ pub const FLATTENED_TO_DEPTH: Costs = Costs::new(
     }),
 );
 
-/// Costs of `distinct`, which compares all pairs of elements. The estimate of upstream is too low for lists of strings.
+/// Costs of `distinct`, which compares all pairs of elements. Upstream's estimate is too low for lists of strings, so
+/// the measured cost has its own estimate.
 pub const DISTINCT: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.target, sizes, SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),
@@ -151,7 +152,7 @@ fn self_compared(
     estimated(factor, size.times(size))
 }
 
-/// Estimates a call that creates a list of `size`, with the cost `factor` per element.
+/// Estimates the cost of a call that creates a list of `size` elements and costs `factor` per element.
 ///
 /// Source: cel-go `ext/lists.go`, `estimateAllocatingListCall`.
 fn estimated(factor: f64, size: SizeEstimate) -> CallEstimate {

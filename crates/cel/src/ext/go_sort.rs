@@ -9,7 +9,6 @@ pub(super) fn sort<T>(items: &mut [T], less: impl FnMut(&T, &T) -> bool) {
     sorter.sort(0, len, n_bits(len));
 }
 
-/// Returns the bit length of `len`.
 fn n_bits(len: usize) -> u32 {
     usize::BITS - len.leading_zeros()
 }

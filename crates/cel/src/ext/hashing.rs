@@ -37,7 +37,7 @@ fn hash_of(value: &Value, depth: u32, budget: &EvalBudget) -> Result<u64, EvalEr
         Value::Timestamp(value) => (5_u8, value.instant()).hash(&mut hasher),
         Value::Null => 6_u8.hash(&mut hasher),
         Value::Type(of) => (7_u8, of.type_name()).hash(&mut hasher),
-        // These values may be incomparable. Incomparable elements of lists and maps count as equal.
+        // These values may be incomparable. As elements of lists and maps, incomparable values count as equal.
         Value::Opaque(_) | Value::Optional(_) | Value::Error(_) => return Ok(0),
         Value::List(list) => {
             if depth >= MAX_DEPTH {

@@ -318,7 +318,7 @@ fn flatten(budget: &EvalBudget, args: &[Value]) -> Result {
             Value::List(inner) if open.len() <= depth => open.push((inner, 0)),
             element => {
                 if flat.len() == flat.capacity() {
-                    // A full vector grows by copying its elements to a vector of twice the length.
+                    // A full vector is copied to a vector of twice its length, so both need memory at the same time.
                     budget.reserve_list(flat.len().saturating_mul(3))?;
                 }
                 flat.push(element);
@@ -416,7 +416,7 @@ fn sort_by_keys(budget: &EvalBudget, args: &[Value]) -> Result {
     sorted(list_arg(args, 0)?, list_arg(args, 1)?, budget)
 }
 
-/// Returns true if values of this type can be ordered.
+/// Returns true if the type of `value` supports ordering.
 fn is_comparable(value: &Value) -> bool {
     match value {
         Value::Bool(_)

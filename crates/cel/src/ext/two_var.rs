@@ -46,8 +46,8 @@ fn insert(budget: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-/// Returns the bytes by which a mutable map grows if an entry is inserted. Returns 0 for other maps, because they are
-/// copied.
+/// Returns the bytes by which a mutable map grows if `n_entries` entries are inserted. Returns 0 for other maps,
+/// because they are copied.
 fn insertion_size(map: &MapValue, n_entries: usize) -> usize {
     if map.is_mutable() {
         n_entries.saturating_mul(GROWN_ENTRY)

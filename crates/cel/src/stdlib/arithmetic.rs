@@ -347,7 +347,7 @@ fn negate(_: &EvalBudget, args: &[Value]) -> Outcome {
         [Value::Int(value)] => int(value.checked_neg()),
         [Value::Double(value)] => Ok(Value::Double(-value)),
         [Value::Duration(nanos)] => duration(nanos.checked_neg()),
-        // Upstream's `bool` can be negated, but not through this operator.
+        // Upstream can negate a `bool`, but the operator `-` has no overload for it.
         _ => Err(EvalError::no_such_overload()),
     }
 }

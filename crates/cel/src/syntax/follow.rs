@@ -1,4 +1,4 @@
-//! Follow sets. The parser uses them to recover from errors.
+//! Follow sets: the tokens that may follow a grammar rule. The parser uses them to recover from errors.
 //!
 //! Source: cel-go `parser/gen/CEL.g4`; `github.com/antlr4-go/antlr/v4` `ll1_analyzer.go`.
 
@@ -20,7 +20,7 @@ pub(super) struct Follow {
     pub(super) expect: TokenSet,
 }
 
-/// Nullability of the part of the calling rule that follows the call.
+/// The part of the calling rule after the call. It is nullable if it can match the empty input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nullable,
@@ -28,7 +28,7 @@ pub(super) enum Rest {
 }
 
 impl Follow {
-    /// The follow set of the start rule.
+    /// The follow sets of the start rule.
     pub(super) const START: Self = Self {
         recover: TokenSet::NONE,
         expect: TokenSet::NONE,

@@ -16,7 +16,7 @@ use crate::version::Behavior;
 /// Source: cel-go `parser/macro.go`, `HiddenAccumulatorName`.
 pub(crate) const ACCUMULATOR: &str = "@result";
 
-/// Former name of the accumulator variable, which macros reject as a variable.
+/// Former name of the accumulator variable. Macros reject it as the name of an iteration variable.
 ///
 /// Source: cel-go `parser/macro.go`, `AccumulatorName`.
 pub(crate) const FORMER_ACCUMULATOR: &str = "__result__";

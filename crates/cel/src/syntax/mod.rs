@@ -112,7 +112,7 @@ pub struct GrammarErrors {
     pub is_complete: bool,
 }
 
-/// Returns the diagnostics of [`parse`], with the syntax errors of `grammar` in place of its own.
+/// Returns the diagnostics of [`parse`], with the syntax errors of `grammar` in place of those of [`parse`].
 ///
 /// `grammar` receives the source and its tokens. `grammar` is not called if the source is too long or too complex.
 #[must_use]

@@ -49,7 +49,7 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// The message if all expressions of a policy together exceed the limit.
+/// The message if all expressions of a policy together exceed the limit on nodes.
 const TOO_LARGE_POLICY: &str =
     "the expressions together are too large to check; use fewer or smaller expressions";
 
@@ -343,8 +343,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Returns true if the rule can continue with the current token. If the rule can only continue with the next
-    /// token, reports the current one as extraneous and drops it.
+    /// Returns true if the rule can continue with the current token. If the rule can continue with the next token but
+    /// not with the current one, reports the current token as extraneous and drops it.
     ///
     /// In all other cases, reports an error, recovers, and returns false. The rule must then end.
     pub(super) fn sync(

@@ -126,7 +126,7 @@ impl Kind {
         })
     }
 
-    /// Returns the name of the token kind in messages.
+    /// Returns the name of the token kind for messages.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {

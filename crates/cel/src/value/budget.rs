@@ -10,19 +10,19 @@ use super::EvalError;
 ///
 /// Upstream limits an evaluation only by cost, which does not bound its time and memory. The cost of a comparison
 /// depends on the lengths of its operands, but not on the number of their nested elements. If each nested value
-/// contains the next one twice, this number is exponential. The cost of a concatenation of `dyn` operands is 1,
-/// regardless of the length of the result.
+/// contains the next one twice, this number is exponential in the depth. The cost of a concatenation of `dyn` operands
+/// is 1, regardless of the length of the result.
 ///
 /// A limit remains exceeded: [`EvalBudget::exceeded`] returns the limit even if a variable or a failure policy
 /// absorbs the error.
 pub struct EvalBudget {
-    /// Values that comparisons and cost functions may still visit.
+    /// Number of values that comparisons and cost functions may still visit.
     steps: AtomicU64,
-    /// Bytes that may still be allocated.
+    /// Number of bytes that may still be allocated.
     bytes: AtomicU64,
     max_steps: u64,
     max_bytes: u64,
-    /// Bytes of values that are still needed after the step that allocated them.
+    /// Number of bytes of the values that are still needed after the step that allocated them.
     retained: AtomicU64,
     exceeded: OnceLock<Exceeded>,
     /// Set by another thread to end the evaluation.
@@ -258,7 +258,7 @@ impl EvalBudget {
         self.bytes.load(Ordering::Relaxed) < mark.left
     }
 
-    /// Releases memory allocated since `mark`, except `n_kept` bytes of the result and retained memory.
+    /// Releases memory allocated since `mark`, except `n_kept` bytes of the result. Retained memory is not released.
     #[inline]
     pub fn release(&self, mark: Mark, n_kept: usize) {
         let left = self.bytes.load(Ordering::Relaxed);

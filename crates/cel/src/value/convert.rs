@@ -114,7 +114,7 @@ fn double_to(value: f64, to: &Type) -> Option<Result<Value, EvalError>> {
 fn string_to(text: &Arc<str>, to: &Type) -> Option<Result<Value, EvalError>> {
     Some(match to {
         Type::Int => Ok(Value::Int(text.parse().ok()?)),
-        // Unlike Rust, Go does not accept a sign here.
+        // Rust accepts a plus sign here, but Go does not.
         Type::Uint if !text.starts_with('+') => Ok(Value::Uint(text.parse().ok()?)),
         Type::Double => Ok(Value::Double(parse_double(text)?)),
         Type::Bool => Ok(Value::Bool(match &**text {

@@ -12,7 +12,7 @@ pub enum ErrorKind {
     /// The error is a value of the language. The error propagates from operand to operator, and `||`, `&&` and `?:`
     /// may absorb it.
     Value,
-    /// The evaluation ends immediately because the cost limit is exceeded or it was interrupted.
+    /// The evaluation ends immediately because it exceeds the cost limit or was interrupted.
     Cancelled,
     /// The evaluation ends immediately because it exceeds a limit of this implementation. Upstream's result
     /// is unknown.

@@ -186,7 +186,6 @@ impl List {
         Self(Repr::Mutable(Arc::default()))
     }
 
-    /// Returns true if the list is mutable.
     pub(crate) fn is_mutable(&self) -> bool {
         matches!(self.0, Repr::Mutable(_))
     }

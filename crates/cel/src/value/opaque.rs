@@ -131,7 +131,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         Hashed::ByAddress
     }
 
-    /// Returns the size, used for costs and by `size`, for types with [`Traits::SIZER`].
+    /// Returns the size, for types with [`Traits::SIZER`]. Costs and the function `size` use it.
     fn size(&self) -> Option<usize> {
         None
     }

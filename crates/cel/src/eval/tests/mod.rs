@@ -38,7 +38,6 @@ static TEXTS: [OverloadRow; 4] = [
     ext::strings::QUOTE,
 ];
 
-/// Returns the environment with the extensions.
 pub(crate) fn env_of_extensions() -> Env {
     let mut library = Library::clone(env().library());
     library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, Vec::new()));
@@ -266,7 +265,6 @@ fn keys_of_map_literals_are_compared_as_in_upstream() {
 
 #[test]
 fn variable_whose_value_is_a_type_resolves_as_type_name() {
-    // Upstream resolves a variable whose value is a type as a type name.
     check_plan_error("[int].map(t, t)", "reference to undefined type: t");
     check("type(o.l) == list", "true", 4);
     check("google.protobuf.Int32Value{value: 4}", "4", 40);

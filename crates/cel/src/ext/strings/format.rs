@@ -51,7 +51,7 @@ impl Clause {
     }
 }
 
-/// Memory per byte of output: the output, a reallocated copy, and an escaped copy.
+/// Memory in bytes per byte of output, which includes a reallocated copy and an escaped copy of the output.
 const GROWTH: usize = 4;
 
 /// Memory per map entry being written, in bytes: the copied entry and its formatted key.
@@ -83,7 +83,7 @@ impl FormatError for EvalError {
     }
 }
 
-/// The arguments of a format string, and their formatting.
+/// The arguments of a format string. An implementation formats the arguments or only checks them.
 pub trait Arguments {
     /// The error type.
     type Error: FormatError;
@@ -111,7 +111,7 @@ pub trait Arguments {
     fn write(&mut self, index: usize, clause: Clause) -> Result<String, Self::Error>;
 }
 
-/// Returns `format` with its clauses replaced.
+/// Returns `format` with each clause replaced by its formatted argument.
 ///
 /// # Errors
 ///
@@ -176,7 +176,8 @@ fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
         Some(b'x') => Clause::Hex { upper: false },
         Some(b'X') => Clause::Hex { upper: true },
         Some(b'o') => Clause::Octal,
-        // Upstream treats a byte as a character.
+        // Upstream shows the byte as the character whose code point it is, even if the byte is part of a longer
+        // character.
         Some(byte) => {
             let verb = char::from(*byte);
             return Err(format!("unrecognized formatting clause \"{verb}\""));
@@ -506,7 +507,7 @@ fn sorted_entries(map: &Map, budget: &EvalBudget) -> Result<Vec<(String, Value)>
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
             _ => return Err(no_function("map key of type ", &key)),
         };
-        // An object with a schema may list a key that a lookup does not find.
+        // An object with a schema may list a key that a lookup does not find. Formatting such an object fails.
         if map.source().is_some() && map.find(&key)?.is_none() {
             return Err(EvalError::new(format!("could not find key: {name}")));
         }

@@ -282,7 +282,7 @@ fn text_arg(args: &[Value], n: usize) -> Result<&str> {
         .ok_or(EvalError::no_such_overload())
 }
 
-/// Returns the argument at `n` as an integer. `None` if there is none.
+/// Returns the argument at `n` as an integer. `None` if it is absent or not an `int`.
 fn int_arg(args: &[Value], n: usize) -> Option<i64> {
     args.get(n).and_then(Value::as_int)
 }

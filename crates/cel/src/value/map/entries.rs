@@ -31,7 +31,7 @@ impl Drop for Entries {
     }
 }
 
-/// A key, for comparison. Two keys are equal if upstream's values are equal under Go's `==`.
+/// A key in a form that can be compared and hashed. Two keys are equal if upstream's values are equal under Go's `==`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Null,

@@ -66,7 +66,7 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns true if equality depends only on the entries, so that the map can be hashed by its entries.
+    /// Returns true if equality depends only on the entries, so that a hash of the entries is a hash of the map.
     fn is_compared_by_entries(&self) -> bool {
         true
     }
@@ -127,7 +127,7 @@ impl MutableMap {
     }
 }
 
-/// Named fields, sorted, dropped without recursion.
+/// Named fields, sorted by name. They are dropped without recursion.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
@@ -436,7 +436,6 @@ impl Map {
         Self(Repr::Mutable(Arc::default()))
     }
 
-    /// Returns true if the map is mutable.
     pub(crate) fn is_mutable(&self) -> bool {
         matches!(self.0, Repr::Mutable(_))
     }
