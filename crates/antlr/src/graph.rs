@@ -33,7 +33,6 @@ pub(super) enum StateKind {
     PlusLoopBack,
     /// After the last repetition of a loop or of a part that occurs at least once.
     LoopEnd,
-    /// The end of a rule.
     RuleStop,
 }
 
@@ -252,7 +251,6 @@ impl Graph {
         }
     }
 
-    /// Computes the lookahead tokens of each state.
     fn look_ahead(&mut self) {
         for index in 0..self.states.len() {
             let id = StateId::try_from(index).unwrap_or(StateId::MAX);

@@ -6,7 +6,6 @@
 
 use cel::syntax::token::{Kind, Token, TokenSet};
 
-/// The name of the end token.
 pub(super) const END: &str = "<EOF>";
 
 /// Token kinds and their names, in the order in which messages list them.

@@ -1,7 +1,7 @@
 //! Function declarations: one row per overload.
 //!
 //! A library is a `&'static [OverloadRow]`. A row defines the signature, costs, version and implementation of an
-//! overload, so that checker, cost model and evaluator cannot diverge. No other code depends on overload ids.
+//! overload, so that the checker, the cost model and the evaluator cannot diverge.
 //!
 //! Source: cel-go `common/decls/decls.go` (`FunctionDecl`, `OverloadDecl`).
 
@@ -255,7 +255,7 @@ pub struct OverloadRow {
     /// Differs: upstream compares the cost with the limit after the call. The outcome is the same, but a call with
     /// arguments of several megabytes takes seconds and much memory.
     pub precharge_lengths: &'static [usize],
-    /// True if argument types are not checked against the signature at run time.
+    /// True if the argument types of a call are not checked against the signature at run time.
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,

@@ -51,7 +51,6 @@ impl Library {
         self.ignores_platform_costs = true;
     }
 
-    /// Returns the measured cost of calls of `row`.
     pub(crate) fn runtime_cost(&self, row: &OverloadRow) -> RuntimeCost {
         if self.ignores_platform_costs && row.costs.is_of_platform {
             RuntimeCost::Fixed(1)
@@ -204,7 +203,8 @@ impl Env {
         extended
     }
 
-    /// Returns this environment with the given named types added. Only the checker knows them.
+    /// Returns this environment with the given named types added. Only the checker knows these types. At run time,
+    /// their names are undefined.
     #[must_use]
     pub fn extend_types(&self, types: impl IntoIterator<Item = (Arc<str>, Type)>) -> Self {
         let mut extended = self.clone();

@@ -24,7 +24,7 @@ pub trait TypeResolver: fmt::Debug + Send + Sync {
     fn is_namespace(&self, first: &str) -> bool;
 
     /// Returns true if a field selection converts values of the type `name` to a Go map and reads the field from this
-    /// map. Otherwise, the field is read from the value itself.
+    /// map. If false, the field is read from the value itself.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `attrFactory.NewQualifier`, `fieldQualifier`.
     fn reads_native(&self, name: &str) -> bool;

@@ -281,7 +281,6 @@ impl Hasher for NameHasher {
 /// A map whose keys are declared names.
 pub(crate) type NameMap<T> = HashMap<&'static str, T, BuildHasherDefault<NameHasher>>;
 
-/// A set of declared names.
 pub(crate) type NameSet = HashSet<&'static str, BuildHasherDefault<NameHasher>>;
 
 #[cfg(test)]

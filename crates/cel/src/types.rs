@@ -130,7 +130,7 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Returns the possible types of `field` if it has no single declared type. Empty otherwise.
+    /// Returns the possible types of `field` if it has several. Empty for other fields.
     fn alternatives(&self, _field: &str) -> &[Type] {
         &[]
     }

@@ -147,7 +147,7 @@ impl Availability {
     }
 }
 
-/// The differences between releases that are not overloads.
+/// The differences between releases, other than their overloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -227,7 +227,7 @@ impl Class {
     }
 }
 
-/// Maximum number of items that a new item is compared with to find duplicates.
+/// Maximum number of items with which a new item is compared to find duplicates.
 const MAX_COMPARED: usize = 64;
 
 /// Returns the set of `\d`, `\s` or `\w`. `letter` is `d`, `s` or `w`.

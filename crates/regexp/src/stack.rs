@@ -482,7 +482,7 @@ impl Stack {
     }
 
     /// Computes the size and height of the concatenation of `parts`, if one of the parts is itself a concatenation.
-    /// Otherwise, measuring nested groups would take quadratic time.
+    /// Without this function, measuring nested groups would take quadratic time.
     fn measures_of_concat(
         &self,
         parts: &[NodeId],

@@ -165,7 +165,6 @@ struct Bounder<'a> {
     ast: &'a Ast,
     variables: &'a dyn BoundVariables,
     options: BoundOptions,
-    /// The index of the object shape.
     shape: usize,
     paths: &'a mut Paths,
     parts: &'a mut Vec<KnownPart>,

@@ -19,10 +19,9 @@ pub struct Bound {
     inside: Inside,
 }
 
-/// The contents of a value.
 #[derive(Clone, Debug)]
 enum Inside {
-    /// The value is one of the parts of variables at these paths. Its contents are those of the parts.
+    /// The value is the part of a variable at one of these paths, and has the contents of that part.
     Parts(Arc<[PathId]>),
     Elements(Arc<Elements>),
     Empty,

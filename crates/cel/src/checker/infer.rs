@@ -527,7 +527,6 @@ impl<'a> Checker<'a> {
 /// has no limit here.
 const MAX_TYPE_PARTS: usize = 250;
 
-/// Returns true if `type_` has more than `limit` components.
 fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {
     fn count(type_: &Type, left: &mut usize) -> bool {
         let Some(rest) = left.checked_sub(1) else {

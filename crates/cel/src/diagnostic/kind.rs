@@ -18,13 +18,13 @@ pub enum Code {
     UndeclaredReference,
     /// A field that the object type does not have.
     UndefinedField,
-    /// No overload accepts arguments of these types.
+    /// No overload accepts the types of the arguments.
     NoMatchingOverload,
     /// A field selection from a value whose type has no fields.
     NoFieldSelection,
     /// A comprehension over a value whose type is neither a list nor a map.
     NotARange,
-    /// A type other than the expected one.
+    /// An expression whose type is not the expected one.
     TypeMismatch,
     /// A list or map literal whose elements have different types.
     MixedLiteral,
@@ -55,7 +55,7 @@ pub enum DiagnosticKind {
     },
     /// A field that the operand does not have.
     UndefinedField(UndefinedField),
-    /// No overload of `function` accepts arguments of these types.
+    /// No overload of `function` accepts the types of the arguments.
     NoMatchingOverload {
         /// The function name, such as `startsWith` or `_+_`.
         function: Arc<str>,
@@ -204,7 +204,7 @@ impl DiagnosticKind {
 }
 
 impl DiagnosticKind {
-    /// Returns true if the problem is a consequence of another diagnostic. In this case, the message contains the
+    /// Returns true if the problem is a consequence of another diagnostic. The message of such a problem contains the
     /// error type.
     #[must_use]
     pub fn follows_from_another(&self) -> bool {

@@ -11,7 +11,6 @@ use crate::ast::{Expr, ExprId, Literal};
 use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate};
 use crate::types::{Primitive, Type};
 
-/// Computed properties of an expression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub(super) path: Option<PathId>,

@@ -26,7 +26,6 @@ pub(super) struct Machine<'p> {
     pub(super) limits: Limits<'p>,
     pub(super) n_iterations: u32,
     pub(super) settings: Settings,
-    /// Work and memory budget of the evaluation.
     pub(super) budget: &'p EvalBudget,
     pub(super) stack: Stack,
 }

@@ -32,7 +32,6 @@ pub(super) const SORT_BY_INPUT: &str = "@__sortBy_input__";
 pub(super) enum MacroError {
     /// An argument has an invalid form. Contains the argument, which has the location of the error, and the message.
     Invalid(ExprId, String),
-    /// The expansion would be too large.
     TooLarge,
 }
 

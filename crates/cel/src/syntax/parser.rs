@@ -389,7 +389,7 @@ impl<'t> Parser<'t> {
 
     /// Consumes a token of the given kind. An extraneous token before it is reported and dropped. If the token is
     /// missing, reports an error. If the current token is in `after`, continues as if the missing token were present.
-    /// Otherwise recovers and returns `None`: the rule must then end.
+    /// In all other cases, recovers and returns `None`, and the rule must end.
     pub(super) fn expect(
         &mut self,
         kind: Kind,
