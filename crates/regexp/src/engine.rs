@@ -13,11 +13,11 @@ use super::machine::{Machine, Scratch};
 use super::size::{self, Size};
 use super::tree::Regex;
 
-/// Maximum bytes of an automaton of `regex-automata` in one direction. If an automaton would be larger, building it
+/// Maximum bytes of a forward or reverse automaton of `regex-automata`. If an automaton would be larger, building it
 /// fails within a millisecond, after allocating this number of bytes.
 const MAX_AUTOMATON_BYTES: usize = 320 << 10;
 
-/// Maximum bytes of an automaton's cached states in one direction.
+/// Maximum bytes of the states that a forward or reverse automaton caches.
 const MAX_STATES_BYTES: usize = 384 << 10;
 
 /// Maximum length in bytes of a pattern that is given to `regex-automata`.

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use crate::limits::MemoryLimit;
 
-    /// Asserts that both kinds of engine find the matches `expected`, which Go finds.
+    /// Asserts that both kinds of engine find `expected`, the matches that Go finds.
     #[track_caller]
     fn check(pattern: &str, text: &str, expected: &[&str]) {
         let engines = [Program::new(pattern), Program::on_machine(pattern)];

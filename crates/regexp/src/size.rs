@@ -36,7 +36,7 @@ impl Size {
             .saturating_add(self.class_bytes)
     }
 
-    /// Returns the estimated bytes of an automaton in one direction.
+    /// Returns the estimated bytes of a forward or reverse automaton.
     pub(super) fn automaton_bytes(&self) -> usize {
         self.n_states.saturating_mul(STATE_BYTES)
     }
@@ -107,7 +107,7 @@ pub(super) fn estimate(regex: &Regex) -> Size {
     }
 }
 
-/// Computes the instructions and states of `node` from `counts`, which contains those of its parts.
+/// Computes the numbers of instructions and states of `node` from `counts`, which contains the numbers of its parts.
 fn count_of(node: &Node, counts: &[Count]) -> Count {
     let part_count = |part: &NodeId| counts.get(part.index()).copied().unwrap_or_default();
     let parts = node

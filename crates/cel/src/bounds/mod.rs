@@ -104,7 +104,7 @@ pub trait BoundVariables: Sync {
     /// Returns the part of a variable at `path`, with its sizes in objects of all shapes.
     fn part(&self, path: Path<'_>) -> VariablePart;
 
-    /// Returns the index into [`VariablePart::sizes`] of the current shape of the variables.
+    /// Returns the index of the current shape of the variables, for [`VariablePart::sizes`].
     fn shape(&self) -> usize;
 
     /// Returns the bound of `root.field`. The outer `Option` is `None` if the fields of the variable `root` are not

@@ -1,4 +1,4 @@
-//! Tests of rules for the sizes of results.
+//! Tests of the rules that derive the bounds of results.
 
 use std::sync::Arc;
 

@@ -149,8 +149,8 @@ impl Costs {
     }
 }
 
-/// Relation between the result of a call and its arguments. The estimator derives the path and the entry sizes of the
-/// result from it.
+/// Relation between the result of a call and its arguments. The estimator uses it to derive the path and the entry
+/// sizes of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultOf {
     /// Unknown.

@@ -108,7 +108,7 @@ impl SizeEstimate {
         )
     }
 
-    /// Returns the cost of `self` operations that have each have the given cost.
+    /// Returns the cost of `self` operations that each have the given cost.
     #[must_use]
     pub const fn times_cost(self, cost: CostEstimate) -> CostEstimate {
         CostEstimate::new(self.min, self.max).times(cost)

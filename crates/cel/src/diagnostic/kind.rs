@@ -28,7 +28,7 @@ pub enum Code {
     TypeMismatch,
     /// A list or map literal whose elements have different types.
     MixedLiteral,
-    /// A type that is named but not declared.
+    /// An undeclared object type.
     UnresolvedType,
     /// A name that is used as a type but does not refer to one.
     NotAType,

@@ -221,7 +221,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// Returns the error of a constant that is folded, or an error that only planning detects.
+    /// Returns the error of a constant expression that cannot be folded, or an error that only planning detects.
     pub fn plan(checked: &CheckedAst, env: &Env, runtime: &dyn Runtime) -> Result<Self, PlanError> {
         let ast: &Ast = checked.ast();
         let deep = ast.depth() > SHALLOW_DEPTH;

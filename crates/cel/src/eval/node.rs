@@ -275,8 +275,8 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// A field of the Go map to which the value is converted. If the flag is true, this is a test for the presence of
-    /// the field.
+    /// A field of the value, which is first converted to a Go map. If the flag is true, this is a test for the presence
+    /// of the field.
     Field(Arc<str>, bool),
     /// A test for the presence of a key.
     Presence(Value),

@@ -208,8 +208,8 @@ impl<'a> Planner<'a> {
         Ok(attribute_node(Box::new(Attribute::new(root))))
     }
 
-    /// Returns the type that `name` denotes at run time. `None` if `name` is undefined at run time, as are the types that
-    /// only the checker knows.
+    /// Returns the type that `name` denotes at run time. `None` if `name` is undefined at run time. The names of types
+    /// that only the checker knows are undefined at run time.
     ///
     /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`; k8s.io/apiserver
     /// `pkg/cel/types.go`, `DeclTypeProvider.FindIdent`.
@@ -285,7 +285,7 @@ impl<'a> Planner<'a> {
         Ok(Node::new(node_id, kind))
     }
 
-    /// Returns true if selections from `operand` read a field of a Go map, to which the value is converted first.
+    /// Returns true if a selection from `operand` converts the value to a Go map and reads a field of the map.
     fn reads_native(&self, operand: ExprId) -> bool {
         match self.checked.type_at(operand) {
             Type::Struct(object) => {

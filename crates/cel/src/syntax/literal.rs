@@ -20,7 +20,7 @@ pub(super) fn int(digits: &str, negative: bool) -> Option<i64> {
     }
 }
 
-/// Returns the value of a `uint` literal, including its suffix `u`. `None` if it is out of range.
+/// Returns the value of a `uint` literal. `text` includes the suffix `u`. `None` if it is out of range.
 pub(super) fn uint(text: &str) -> Option<u64> {
     let digits = text.strip_suffix(['u', 'U']).unwrap_or(text);
     match digits.strip_prefix("0x") {
@@ -69,7 +69,7 @@ fn with_line_feeds(body: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the value of a string literal, including its quotes.
+/// Returns the value of a string literal. `literal` includes the quotes.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ pub(super) fn string(literal: &str) -> Result<Cow<'_, str>, &'static str> {
     Ok(Cow::Owned(value))
 }
 
-/// Returns the value of a bytes literal, without its prefix `b`.
+/// Returns the value of a bytes literal. `literal` does not include the prefix `b`.
 ///
 /// # Errors
 ///

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{EvalError, Value};
 
-/// Returns the `int` with the same numeric value. `None` if no `int` has this value.
+/// Returns the `int` that is equal to `value`. `None` if no `int` has this value.
 ///
 /// Source: cel-go `common/types/overflow.go`, `doubleToInt64Lossless`.
 #[expect(
@@ -22,7 +22,7 @@ pub(crate) fn double_to_int(value: f64) -> Option<i64> {
     (converted as f64 == value).then_some(converted)
 }
 
-/// Returns the `uint` with the same numeric value. `None` if no `uint` has this value.
+/// Returns the `uint` that is equal to `value`. `None` if no `uint` has this value.
 ///
 /// Source: cel-go `common/types/overflow.go`, `doubleToUint64Lossless`.
 #[expect(

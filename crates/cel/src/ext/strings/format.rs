@@ -51,7 +51,7 @@ impl Clause {
     }
 }
 
-/// Memory in bytes per byte of output, which includes a reallocated copy and an escaped copy of the output.
+/// Memory in bytes per byte of output. It includes a reallocated copy and an escaped copy of the output.
 const GROWTH: usize = 4;
 
 /// Memory per map entry being written, in bytes: the copied entry and its formatted key.

@@ -177,7 +177,7 @@ impl Map {
             return Self(Repr::Fields(Arc::new(Fields(fields))));
         }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
-        // The sort is stable, so the last of several fields with the same name is the last one given.
+        // The sort is stable, so fields with the same name keep their order.
         let mut kept: Vec<(Arc<str>, Value)> = Vec::with_capacity(fields.len());
         for field in fields {
             match kept.last_mut() {
