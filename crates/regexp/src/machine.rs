@@ -27,9 +27,7 @@ pub(super) const SEARCH_BYTES: usize =
 enum Instruction {
     /// Consumes this code point and continues with the next instruction.
     Char(char),
-    /// Consumes any code point except a newline.
     AnyNotNewline,
-    /// Consumes any code point.
     Any,
     /// Consumes a code point of the class with this index in `ranges`.
     Class(u32),

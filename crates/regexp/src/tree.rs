@@ -160,7 +160,6 @@ pub(super) enum Extent {
     One(u32),
     /// A code point and its only case variant. Contains the smaller one.
     BothCases(u32),
-    /// All code points except the newline.
     AllButNewline,
     /// All code points.
     All,

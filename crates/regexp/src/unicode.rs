@@ -15,7 +15,6 @@ use super::unicode_tables::{
 pub(super) enum UnicodeSet {
     /// All code points.
     Any,
-    /// The ASCII code points.
     Ascii,
     /// A union of categories. The bits have the order of [`CATEGORY_NAMES`].
     Categories(u32),

@@ -95,7 +95,6 @@ impl fmt::Debug for Call {
 
 /// The implementation that a call invokes.
 pub(super) enum Target {
-    /// The function has no implementation.
     Missing,
     /// One function for all overloads. The first argument must have these traits.
     Singleton(Implementation, Traits),

@@ -135,7 +135,6 @@ pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 const MAX_SEARCHED: usize = 24;
 
 impl Fields {
-    /// Returns the field `name`. `None` if it is absent.
     #[inline]
     pub(crate) fn find(&self, name: &str) -> Option<&Value> {
         if self.0.len() > MAX_SEARCHED {
