@@ -41,7 +41,7 @@ pub(crate) enum CliError {
     #[error("no rule `{id}`; {hint}`kubectl vap explain` lists all rules")]
     NoSuchRule {
         id: String,
-        /// A suggestion as a question, or an empty string.
+        /// A suggestion that ends in a space, such as `did you mean ...? `; empty if no rule is similar.
         hint: String,
     },
     /// A level is set for an unknown rule, or two levels for the same rule.
@@ -54,7 +54,7 @@ pub(crate) enum CliError {
     FixOfStdin,
     #[error("{0}")]
     Baseline(String),
-    /// Any other error response of the API server.
+    /// An error response of the API server for which there is no more specific variant.
     #[error("the API server at {server} returned an error: {reason}")]
     Api { server: String, reason: String },
     #[error("cannot start the asynchronous runtime: {0}")]

@@ -128,7 +128,7 @@ pub(super) enum Topic {
 /// Returns the rule with this id, the field with this path, or the rules whose text contains all the words.
 ///
 /// # Errors
-/// Returns an error with a suggestion if there is none.
+/// Returns an error with a suggestion if there is no such rule or field.
 pub(super) fn topic(words: &[String]) -> Result<Topic, CliError> {
     let text = words.join(" ");
     if let Some(rule) = Rule::from_id(&text) {

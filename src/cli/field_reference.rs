@@ -61,7 +61,7 @@ pub struct Field {
     pub required: bool,
     /// The description; empty if there is none.
     pub description: String,
-    /// The only values of the field. Empty if others are possible.
+    /// The allowed values, if the schema lists them; otherwise empty.
     #[serde(rename = "enum", skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
     /// The value of an absent field.
@@ -143,7 +143,6 @@ struct Kind {
     schema: Value,
 }
 
-/// Returns the kinds of the CustomResourceDefinitions.
 fn kinds() -> Vec<Kind> {
     let definitions = DEFINITIONS.iter().flat_map(|text| values(text));
     let kinds = definitions.filter_map(|definition| {
@@ -209,7 +208,7 @@ pub fn markdown() -> String {
 /// Appends a row for each field of `schema` at `path`, and for the fields of nested objects.
 fn rows(schema: &Value, path: &str, out: &mut String) {
     for field in fields(element(schema)) {
-        // All kinds have the same metadata.
+        // These fields are the same for all kinds, so the page omits them.
         let is_common =
             path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&&*field.name);
         if is_common {
@@ -247,7 +246,7 @@ fn rows(schema: &Value, path: &str, out: &mut String) {
     }
 }
 
-/// Returns text as the content of a table cell.
+/// Escapes text for a cell of a Markdown table, and joins its lines.
 fn cell(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").replace('|', "\\|").replace('<', "&lt;")

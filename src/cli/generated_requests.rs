@@ -20,7 +20,8 @@ use crate::policy::runtime_errors::{Context, Witness};
 use crate::policy::subject::SubjectKind;
 use crate::probe::api::{self, BindingSource, Case, PolicyProbeSpec, Source};
 
-/// Runs a search for requests within a time limit. `run` must return when its flag becomes true.
+/// Runs a search for requests within a time limit. At the time limit, the flag that `run` receives becomes true. `run`
+/// must then return.
 ///
 /// # Errors
 /// Returns the reason why the search failed.
@@ -115,7 +116,8 @@ pub(super) fn case(
     if let Some(params) = &witness.params {
         spec.params = Source::Inline;
         let mut params = params.clone();
-        // Without a namespace in its paramRef, a binding uses the params in the namespace of the request.
+        // Moves the params to the namespace of the request: a binding whose paramRef has no namespace uses the params
+        // there.
         if let Some(namespace) = params.pointer_mut("/metadata/namespace")
             && let Some(of_request) = witness.request.get("namespace")
         {

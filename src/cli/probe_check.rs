@@ -11,7 +11,7 @@ use crate::probe::target::TargetId;
 
 /// Returns the findings about the probes of the input. `crds` are the names of all CustomResourceDefinitions.
 ///
-/// With `has_others`, files that are not in the input may contain the targets.
+/// `has_others` is true if files outside the input may contain the policies that probes test.
 pub(in crate::cli) fn check(
     input: &Input,
     crds: &[String],

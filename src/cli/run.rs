@@ -77,7 +77,7 @@ fn run_check(
         if terminal.color && !write_open(out, terminal::CLEAR)? {
             return Ok(Exit::Clean);
         }
-        // The error may be in the configuration, which the next change may correct.
+        // An error does not end the watch: the next change, for example of the configuration, may correct the error.
         if let Err(error) = check_once(args, &subjects, terminal, out, err) {
             let _ = writeln!(err, "error: {error}");
         }
@@ -153,7 +153,8 @@ fn check_once(
             err,
             "warning: no ValidatingAdmissionPolicy {place}: nothing was checked"
         );
-        // The path is probably wrong, or the command that wrote the input has failed.
+        // Fails for a directory or standard input without policies: the path may be wrong, or the command that should
+        // write the policies may have failed.
         let is_whole = |path: &std::path::PathBuf| path.as_os_str() == "-" || path.is_dir();
         if !is_of_cluster && args.paths.iter().any(is_whole) {
             return Ok(Exit::Failed);

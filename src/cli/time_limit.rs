@@ -106,7 +106,7 @@ impl LimitedEvaluation {
         let is_cancelled = Arc::new(AtomicBool::new(false));
         let mut deadlines = WATCHDOG.lock();
         deadlines.push((deadline, Arc::clone(&is_cancelled)));
-        // The new deadline may be the earliest.
+        // The thread may be waiting for a later deadline than the new one.
         WATCHDOG.has_changed.notify_one();
         Self { is_cancelled }
     }

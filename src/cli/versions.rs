@@ -17,7 +17,8 @@ use super::text::clean;
 use crate::cluster::version;
 use crate::version::KubernetesVersion;
 
-/// The versions. Fields may be added, but no field is removed or changes its meaning while `apiVersion` stays the same.
+/// The output of `kubectl vap version -o json`. Fields may be added, but no field is removed or changes its meaning
+/// while `apiVersion` stays the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VersionReport {

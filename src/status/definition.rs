@@ -2,7 +2,7 @@
 //!
 //! The API server checks rules against the types in the schema. A rule with a type error does not compile, which
 //! `Compiled` reports. `TypeChecked` reports the other errors for which the API server rejects a new rule: costs above
-//! the limits, `oldSelf` where it is not allowed, and paths without a field.
+//! the limits, `oldSelf` where it is not allowed, and field paths that refer to no field.
 //!
 //! A stored definition can have such errors. An older API server may have accepted them, or an update may have left the
 //! rules unchanged.

@@ -125,7 +125,7 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
                 completions.takes_files = true;
             }
             _ => {
-                // A command is only completed after its first letter, because files are completed too.
+                // Commands are only suggested after the first letter, because file names are suggested too.
                 if positionals.is_empty() && !last.is_empty() {
                     completions.subcommands(command);
                 }
@@ -159,7 +159,6 @@ fn takes_next(arg: &Arg, word: &str) -> bool {
     !word.contains('=') && !arg.is_require_equals_set()
 }
 
-/// Parses the connection flags among `words`.
 fn connection(words: &[String]) -> Connection {
     let command = Connection::augment_args(Command::new(PROGRAM).no_binary_name(true));
     let mut kept: Vec<&str> = Vec::new();

@@ -133,7 +133,7 @@ impl Connection {
     async fn config(&self) -> Result<Config, CliError> {
         match self.kubeconfig_config().await {
             Ok(config) => Ok(config),
-            // Outside of a pod, the error is about the kubeconfig.
+            // Outside of a pod, the reported error is that of the kubeconfig.
             Err(why) => self.pod_config().ok_or(CliError::Kubeconfig(why)),
         }
     }

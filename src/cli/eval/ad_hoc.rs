@@ -119,7 +119,6 @@ impl ExpressionReport {
     }
 }
 
-/// The inputs of all expressions.
 pub(super) struct Inputs<'a> {
     pub(super) setup: &'a Setup,
     pub(super) policy_set: &'a PolicySet<'a>,
@@ -389,7 +388,7 @@ impl Document {
         let consequence = finding.consequence.take().map(|it| it.message);
         let effect = consequence.or(finding.rejected.then_some(REJECTED));
         if let (Some(help), Some(effect)) = (&mut finding.help, effect) {
-            // The expression is not part of a policy that affects requests.
+            // Removes the effect on requests from the help: the expression is not part of a policy.
             let rest = help.strip_suffix(effect).unwrap_or(help);
             *help = rest.trim_end_matches([';', ' ']).to_owned();
         }

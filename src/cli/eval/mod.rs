@@ -195,7 +195,7 @@ fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<(Request, Setup), CliEr
     };
     let is_live = args.cluster.live || args.selector.is_some() || args.connection.is_given();
     let setup = if args.paths.is_empty() && !args.expressions.is_empty() && !is_live {
-        // An expression needs no policy.
+        // Expressions can be evaluated without policies.
         Setup::with_input(&sources, &Plan::default(), Input::default(), &kinds, stdin)?
     } else {
         Setup::read(&sources, &kinds, stdin)?

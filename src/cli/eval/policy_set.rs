@@ -257,8 +257,8 @@ fn validations(compiled: &CompiledPolicy) -> Vec<String> {
     all.map(|expression| expression.field_ref.clone()).collect()
 }
 
-/// Returns the params of a kind and their number. The params are from the cluster if it was read, and otherwise from
-/// files.
+/// Returns the params of a kind and their number. If a cluster was read, combines its params with those of files.
+/// Otherwise, uses only the params of files.
 fn params(
     input: &Input,
     known: &Known,

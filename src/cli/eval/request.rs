@@ -202,8 +202,8 @@ pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, C
     })
 }
 
-/// Returns the reason why a request for the subresource `status` or `scale` cannot exist. `None` if it can exist, or is
-/// for another subresource.
+/// Returns the reason why a request for the subresource `status` or `scale` cannot exist. Returns `None` if it can
+/// exist, or if it is for a different subresource or none.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (the verbs of a storage that only implements `Updater`).
 fn impossible_subresource(request: &Request) -> Option<String> {
@@ -279,7 +279,7 @@ fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
         }
         request = fields;
     }
-    // In the requests that webhooks receive, fields of the user may be null.
+    // The requests that webhooks receive may contain null for fields of the user, which `Request` does not accept.
     if let Some(Value::Object(user)) = request.get_mut("userInfo") {
         user.retain(|_, value| !value.is_null());
     }

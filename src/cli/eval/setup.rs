@@ -24,7 +24,6 @@ use crate::schema::{Crd, Gvk};
 use crate::version::KubernetesVersion;
 
 #[cfg(not(target_family = "wasm"))]
-/// The sources of policies.
 #[derive(Debug)]
 pub(in crate::cli) struct Sources<'a> {
     /// Files, directories, and names of policies.
@@ -78,7 +77,7 @@ impl Setup {
         Self::with_input(sources, &plan, input, kinds, stdin)
     }
 
-    /// Like [`Setup::read`], with the files of `plan` already read.
+    /// Reads the sources like [`Setup::read`], except for the files of `plan`: `input` already contains their objects.
     ///
     /// # Errors
     /// Returns an error if the cluster cannot be reached.
@@ -105,7 +104,8 @@ impl Setup {
         })
     }
 
-    /// Prepares an input that was read. `crds` contains further definitions, and `ask` reads a cluster, if one is used.
+    /// Creates the setup from loaded files. `crds` contains additional CustomResourceDefinitions. `ask` reads the
+    /// cluster, and returns `None` if no cluster is used.
     ///
     /// # Errors
     /// Returns the errors of `ask`, or an error if the built-in schemas cannot be read.

@@ -41,12 +41,12 @@ impl ObjectKey {
 /// The file of an object, and the index of its document in the file.
 type DocumentId = (String, usize);
 
-/// The objects that an input defines.
+/// The objects that an input defines, with their documents.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Definitions(BTreeMap<ObjectKey, Vec<DocumentId>>);
 
 impl Definitions {
-    /// Adds the objects of `input` that affect evaluations. Other objects count only if they are params of its policies.
+    /// Adds the objects of `input` that affect evaluations. Of the other objects, adds only the params of its policies.
     pub(in crate::cli) fn add(&mut self, input: &Input) {
         input.each_definition(&mut |key, id| self.0.entry(key).or_default().push(id));
     }
@@ -109,8 +109,8 @@ impl Input {
         }
     }
 
-    /// Removes the objects that `definitions` contains. Returns the removed objects, except for objects that are the
-    /// defining documents themselves.
+    /// Removes the objects that `definitions` contains. Returns the removed objects, except for those from the same
+    /// documents as the definitions.
     pub(in crate::cli) fn remove(&mut self, definitions: &Definitions) -> Vec<OverriddenObject> {
         fn retain<T, U>(
             objects: &mut Vec<T>,

@@ -124,7 +124,8 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Adds missing fields to the conditions of a status, because the Rust types require fields that Go does not.
+/// Adds missing fields to the conditions of a status. The Rust types require these fields, whereas Go accepts
+/// conditions without them.
 fn date_conditions(value: &mut Value) {
     let conditions = value
         .pointer_mut("/status/conditions")

@@ -82,11 +82,11 @@ pub struct Input {
     pub crds: Vec<Object<Crd>>,
     /// The policies, bindings and CRDs that cannot be decoded, with the reason.
     pub invalid: Vec<Object<String>>,
-    /// The probes, `PolicyProbe` of `vap-status.dev`, as written.
+    /// The probes (`PolicyProbe` of `vap-status.dev`), not yet decoded.
     pub probes: Vec<Object<Value>>,
-    /// The namespaces, as written.
+    /// The namespaces, not yet decoded.
     pub namespaces: Vec<Object<Value>>,
-    /// All other objects, as written, including params.
+    /// All other objects, including params, not yet decoded.
     pub others: Vec<Object<Value>>,
     /// The objects of other kinds that were dropped.
     pub dropped: skipped::ByKind,
@@ -153,7 +153,8 @@ fn unreadable(file: String, reason: &str) -> Problem {
     }
 }
 
-/// Returns the problems of the document with `problem`, each with its edit if the document can be repaired.
+/// Returns all YAML errors of the document that contains `problem`. If the whole document can be repaired, each error
+/// has an edit.
 fn repaired(source: &Arc<SourceText>, problem: Problem) -> Vec<Problem> {
     let Some(place) = problem.place else {
         return vec![problem];
@@ -166,13 +167,13 @@ fn repaired(source: &Arc<SourceText>, problem: Problem) -> Vec<Problem> {
     let Some((base, written)) = written.filter(|(_, text)| text.len() <= repair::MAX_BYTES) else {
         return vec![problem];
     };
-    // A template is rendered before it is applied.
+    // A template is not repaired, because it becomes valid YAML only when it is rendered.
     if written.contains("{{") {
         return vec![problem];
     }
     let (repairs, error) = repair::repairs(written);
     if repairs.is_empty() && error.is_none() {
-        // The document can be read alone. The problem is a limit for the whole file.
+        // The document itself is valid. The problem is a limit for the whole file.
         return vec![problem];
     }
     let mut problems: Vec<Problem> = Vec::new();
@@ -211,7 +212,7 @@ pub enum ProblemKind {
     Unreadable,
     /// A document that is not valid YAML.
     InvalidYaml,
-    /// A document in a directory that is not valid YAML, and probably unrelated to policies.
+    /// A document that is not valid YAML, from a file in a directory. It is probably unrelated to policies.
     Doubtful,
     /// A document that is not a Kubernetes object.
     NotAnObject,

@@ -71,14 +71,14 @@ impl<T> Object<T> {
         }
     }
 
-    /// Returns the `apiVersion`, as written.
+    /// Returns the `apiVersion` in the source.
     #[must_use]
     pub fn api_version(&self) -> &str {
         let node = self.document.node.get("apiVersion");
         node.and_then(Node::as_str).unwrap_or_default()
     }
 
-    /// Returns the `kind`, as written.
+    /// Returns the `kind` in the source.
     #[must_use]
     pub fn kind(&self) -> &str {
         let node = self.document.node.get("kind");

@@ -44,7 +44,7 @@ pub(super) struct Repair {
     /// The replaced bytes.
     pub(super) bytes: Range<usize>,
     pub(super) text: String,
-    /// The byte of the mistake.
+    /// The byte offset of the mistake.
     pub(super) at: usize,
     pub(super) message: String,
     pub(super) help: String,
@@ -56,8 +56,8 @@ pub(super) fn is_of_expression(line: &str) -> bool {
     words.any(|word| EXPRESSIONS.contains(&word.trim_end_matches(':')) && word.ends_with(':'))
 }
 
-/// Returns the repairs of a document, in the order of the errors, and the byte and the message of the first error that
-/// cannot be repaired. All bytes are those of the document as written.
+/// Returns the repairs of a document, in the order of the errors, and the byte offset and message of the first error
+/// that cannot be repaired. All byte offsets refer to the original document.
 pub(super) fn repairs(written: &str) -> (Vec<Repair>, Option<(usize, String)>) {
     let mut repairs: Vec<Repair> = Vec::new();
     let mut text = written.to_owned();
@@ -80,7 +80,8 @@ pub(super) fn repairs(written: &str) -> (Vec<Repair>, Option<(usize, String)>) {
     }
 }
 
-/// Converts the bytes of a repair to those of the document as written. `None` if it overlaps another repair.
+/// Converts the byte offsets of a repair to offsets in the original document. Returns `None` if the repair overlaps
+/// another repair.
 fn as_written(repairs: &[Repair], repair: Repair) -> Option<Repair> {
     let bytes =
         written_byte(repairs, repair.bytes.start)?..written_byte(repairs, repair.bytes.end)?;
@@ -93,7 +94,8 @@ fn as_written(repairs: &[Repair], repair: Repair) -> Option<Repair> {
     })
 }
 
-/// Converts a byte of the repaired document. `None` for a byte within a repair.
+/// Converts a byte offset in the repaired document to an offset in the original document. Returns `None` for a byte
+/// within a repair.
 fn written_byte(repairs: &[Repair], byte: usize) -> Option<usize> {
     let mut sorted: Vec<&Repair> = repairs.iter().collect();
     sorted.sort_by_key(|repair| repair.bytes.start);
@@ -120,7 +122,7 @@ fn byte_of(text: &str, error: &YamlError) -> usize {
     start + column.map_or(rest.len(), |(at, _)| at)
 }
 
-/// Returns the bytes of each line, without its line break.
+/// Returns the byte range of each line, without its line break.
 fn lines(text: &str) -> Vec<Range<usize>> {
     let mut start = 0;
     let parts = text.split('\n').map(|line| {
@@ -131,9 +133,9 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     parts.collect()
 }
 
-/// Returns the repair of the cause of `error`, and the repaired document.
+/// Repairs the cause of `error`. Returns the repair and the repaired document.
 fn repair(text: &str, error: &YamlError, copies: &mut Copies) -> Option<(Repair, String)> {
-    // Such a document has a valid syntax.
+    // The limit of aliases is not a syntax error, so no repair is possible.
     if error.message.contains("aliases") {
         return None;
     }
@@ -282,7 +284,7 @@ fn value<'t>(text: &'t str, lines: &[Range<usize>], n: usize) -> Option<Value<'t
     let whole = text.get(start..end)?;
     let end = comment_start(whole).map_or(end, |at| start + at);
     let value = text.get(start..end)?.trim_end();
-    // The rest of a value after a comment would be lost.
+    // If lines of the value follow a comment, a repair would lose these lines.
     let is_whole = !text.get(end..start + whole.len())?.contains('\n');
     is_whole.then_some(Value {
         key,
@@ -322,7 +324,7 @@ fn quoted_value(text: &str, lines: &[Range<usize>], n: usize) -> Option<Repair> 
     let first = value.text.chars().next()?;
     let is_string = is_expression || STRINGS.contains(&key);
     let (offset, message) = cause(value.text, first)?;
-    // Other fields may be lists or objects, or have tags, anchors and aliases.
+    // The value of any other field may be a list or an object, or begin with a tag, an anchor or an alias.
     let second = value.text.chars().nth(1);
     let has_name = second.is_some_and(|c| c.is_ascii_alphanumeric());
     let is_text =
@@ -399,7 +401,7 @@ fn quoted_stars(value: &Value<'_>) -> Option<Repair> {
     })
 }
 
-/// Returns the byte and the description of the mistake of a value that begins with `first`.
+/// Returns the byte offset and the description of the mistake in a value that begins with `first`.
 fn cause(value: &str, first: char) -> Option<(usize, String)> {
     let at_start = |message: &str| Some((0, message.to_owned()));
     match first {
@@ -430,7 +432,7 @@ fn cause(value: &str, first: char) -> Option<(usize, String)> {
     }
 }
 
-/// Returns the byte of the quote that closes a value.
+/// Returns the byte offset of the quote that closes a value.
 fn closing_quote(value: &str, quote: char) -> Option<usize> {
     let mut chars = value.char_indices().skip(1).peekable();
     while let Some((at, c)) = chars.next() {
@@ -446,8 +448,8 @@ fn closing_quote(value: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// Returns the intended content of a value. If the value begins with a quote, the quote belongs to YAML or to the
-/// expression. `None` if the intention is unknown.
+/// Returns the intended string of a value. An initial quote may belong to YAML or to the expression. Returns `None` if
+/// escapes make the intention unclear.
 fn content(value: &str, is_expression: bool) -> Option<Cow<'_, str>> {
     let Some(quote) = value.chars().next().filter(|c| matches!(c, '\'' | '"')) else {
         return Some(value.into());

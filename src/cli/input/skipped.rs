@@ -103,7 +103,8 @@ fn key<'d>(document: &'d Document, name: &str) -> Option<(&'d str, &'d Entry)> {
     exact.or_else(|| entries.iter().find(|(key, _)| is_near(key)))
 }
 
-/// Returns true if a document without `apiVersion` or `kind` probably is a policy or a binding.
+/// Returns true if a document without `apiVersion` or `kind` has the kind of a policy or a binding. The key `kind` may
+/// be misspelled.
 pub(super) fn is_policy(document: &Document) -> bool {
     let kind = key(document, "kind").and_then(|(_, entry)| entry.node.as_str());
     kind.is_some_and(|kind| CHECKED.contains(&kind))

@@ -45,7 +45,7 @@ pub(super) struct Gap {
     pub(super) is_fatal: bool,
 }
 
-/// The numbers of the input's objects that are from files. In each list, the objects of the cluster follow.
+/// The number of objects from files in each list of the input. In each list, these precede the objects of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileCounts {
     pub(super) policies: usize,

@@ -137,7 +137,6 @@ pub(super) fn condition_cell(condition: &ConditionReport) -> Cell {
     }
 }
 
-/// Returns the cells of a column with the reasons of conditions.
 pub(super) fn reasons<'a>(
     conditions: impl Iterator<Item = Option<&'a ConditionReport>>,
 ) -> Vec<Cell> {

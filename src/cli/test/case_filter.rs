@@ -10,7 +10,7 @@ use super::probes::Probe;
 #[derive(Clone, Debug)]
 pub struct CaseFilter {
     program: Arc<Program>,
-    /// The expression, as written.
+    /// The source of the regular expression.
     pub(in crate::cli) pattern: String,
 }
 
@@ -18,7 +18,7 @@ pub struct CaseFilter {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NotSelected {
     pub(super) n: usize,
-    /// The name of the first of them, `PROBE/CASE`.
+    /// The name of the first such case, `PROBE/CASE`.
     pub(super) first: Option<String>,
 }
 

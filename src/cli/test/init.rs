@@ -346,7 +346,7 @@ fn policy_probes(
     search.finish()
 }
 
-/// The cases with the same params: the params, and the cases.
+/// Params, and the cases that use them.
 type CasesOfParams = (Option<Json>, Vec<ReasonedCase>);
 
 /// Collects the cases of a policy by their params, and the results for its validations.
@@ -357,10 +357,11 @@ struct ProbeSearch<'a> {
 }
 
 impl ProbeSearch<'_> {
-    /// Adds the examples of all validations for the same params, or for generated params.
+    /// Adds cases for the examples of all validations. The examples have the same params, or generated params.
     fn add_all(&mut self, all: &[Examples], dependence: &dyn Fn(&Examples) -> Dependence) {
         let mut has_allowed = false;
-        // Requests that are denied, but for which another expression fails. Such a failure is probably a mistake.
+        // Denied requests for which another expression fails, which is probably a mistake in the policy. They become
+        // cases only for validations without another denial.
         let mut by_errors = Vec::new();
         let is_broken = all.iter().any(|it| dependence(it) == Dependence::Broken);
         for examples in all {

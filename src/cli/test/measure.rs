@@ -34,7 +34,7 @@ fn by_policy<'a>(probe_runs: &[ProbeRun<'a>]) -> BTreeMap<&'a TargetId, Vec<Prob
     groups
 }
 
-/// Returns the coverage of the policies. With `skips_untested`, policies without probes are not part of it.
+/// Returns the coverage of the policies. If `skips_untested` is true, omits policies without probes.
 pub(super) fn coverage(
     input: &Input,
     known: &Known,

@@ -76,7 +76,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     run_input(options, input, crds)
 }
 
-/// Runs all probes of an input that was read.
+/// Runs all probes of an input that has already been read.
 ///
 /// # Errors
 /// Returns an error if the data built into this program cannot be used.

@@ -132,7 +132,7 @@ impl Changes {
         }
         let max = (MAX_COMPILED_BYTES / n_bytes.max(1)).clamp(MIN_CHANGES, MAX_CHANGES);
         let n_all = all.len();
-        // Selects all changes if there are at most `max`.
+        // Selects `max` evenly spread changes, or all changes if there are fewer.
         let is_tried = |n: usize| n * max / n_all != (n + 1) * max / n_all;
         let all = all.into_iter().enumerate();
         let tried: Vec<Change> = all

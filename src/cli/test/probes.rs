@@ -135,7 +135,7 @@ pub(in crate::cli) fn read(
     })
 }
 
-/// Like [`read`]. `unknown` returns the finding for a probe of an unknown target.
+/// Reads probes like [`read`], but calls `unknown` for the finding about a probe of an unknown target.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.

@@ -104,7 +104,7 @@ fn render(
     let mut lines: Vec<String> = Vec::new();
     if case.outcome != CaseOutcome::Passed {
         if probe.rejection.is_some() {
-            // The reason is printed once for the whole probe, not for each case.
+            // The rejection is printed once for the whole probe, not for each case.
         } else if case.invalid.is_empty() {
             let difference = case.difference.iter();
             lines.extend(difference.flat_map(|it| it.lines()).map(str::to_owned));

@@ -102,7 +102,7 @@ impl UpgradeArgs {
     /// Returns the version after the upgrade from `from`. `is_live` is true if a cluster was read.
     ///
     /// # Errors
-    /// Returns a usage error if the version before the upgrade is unknown, or if it is not older.
+    /// Returns a usage error if the version before the upgrade is unknown, or if it is not older than the new version.
     pub(super) fn new_version(
         &self,
         from: KubernetesVersion,
@@ -123,7 +123,7 @@ impl UpgradeArgs {
 /// Checks that `to` is a supported version after `from`.
 ///
 /// # Errors
-/// Returns a usage error otherwise.
+/// Returns a usage error if `to` is unsupported or not after `from`.
 pub(super) fn check_order(from: KubernetesVersion, to: KubernetesVersion) -> Result<(), CliError> {
     let message = if !to.is_supported() {
         format!("{from} is the newest supported version; no later version can be compared")

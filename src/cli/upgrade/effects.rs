@@ -33,7 +33,7 @@ pub(super) struct Effect {
     pub(super) field: Option<String>,
     /// The results of the old and the new version.
     pub(super) results: [FieldResult; 2],
-    /// The messages of these results. Empty if there is none.
+    /// The messages of the old and the new result; empty for a result without a message.
     pub(super) messages: [String; 2],
 }
 
@@ -59,7 +59,8 @@ pub(super) fn effects(results: [Option<&PolicyResult>; 2]) -> Vec<Effect> {
         conditions.is_some_and(|(result, _)| *result == FieldResult::Error)
     };
     if fails_to_match(&old) != fails_to_match(&new) {
-        // The version with the error evaluates no other field, so the other fields cannot be compared.
+        // After an error of a match condition, a version evaluates no other field, so the other fields cannot be
+        // compared.
         for side in [&mut old, &mut new] {
             side.retain(|name, _| name == MATCH_CONDITIONS);
         }

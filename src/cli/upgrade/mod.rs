@@ -299,7 +299,8 @@ struct PolicyState {
     unserved: Option<String>,
     /// The number of probe cases and objects that were compared.
     n_requests: u64,
-    /// The findings of `check` in the new version. Computed when the first change whose cause has a rule is reported.
+    /// The findings of `check` in the new version. Computed when they are first needed: for a change whose cause has a
+    /// rule of `check`.
     findings: OnceLock<Vec<Finding>>,
 }
 
@@ -416,7 +417,7 @@ impl<'a> UpgradeCheck<'a> {
         });
     }
 
-    /// Returns the draft for an effect. `request` is called for the first request with the effect.
+    /// Returns the draft for an effect, or creates it with the probe case that `request` returns.
     fn draft(
         &mut self,
         index: usize,
@@ -493,7 +494,7 @@ impl<'a> UpgradeCheck<'a> {
             .filter(|(_, class, ..)| matches!(class, Class::Denies | Class::Admits))
             .map(|(index, _, field, _)| (*index, field))
             .collect();
-        // If the decision about some requests changes, changes of the same field that keep the decision are not listed.
+        // If a field changes the decision about some requests, its changes that keep the decision are not listed.
         let shown = self.drafts.iter().filter(|((index, class, field, _), _)| {
             let is_minor = matches!(class, Class::Errors | Class::Audit | Class::Text);
             (with_text || *class != Class::Text)
@@ -536,8 +537,8 @@ impl<'a> UpgradeCheck<'a> {
             let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
-        // The fix for an absent value also inserts a missing `?`, so another finding about the field may contain the
-        // fix.
+        // The fix for an absent value also inserts a missing `?`, so a different finding about the same field may have
+        // the fix.
         let is_fixable = fix.is_some_and(|fix| {
             let findings = state.findings.get().into_iter().flatten();
             let mut of_field = findings.filter(|it| it.field_ref.as_ref() == field);

@@ -119,7 +119,7 @@ fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
     }
 }
 
-/// The changes of the estimated costs of validation rules.
+/// The ids of the changes that affect the estimated costs of validation rules.
 const ESTIMATES: &[&str] = &["function-costs", "estimates-of-variables"];
 
 /// The noun for a CustomResourceDefinition in a list of errors.

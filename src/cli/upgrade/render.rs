@@ -296,7 +296,7 @@ fn decision(change: &Change, result: &str, is_denied: bool) -> String {
     }
 }
 
-/// Returns a message without the source of the expression and without further lines.
+/// Returns the first line of a message, without the source of the expression.
 fn short(message: &str) -> String {
     let error = without_expression(message);
     let error = error.strip_prefix("compilation error: ").unwrap_or(error);

@@ -50,11 +50,11 @@ enum IntendedChange {
     Repair,
 }
 
-/// The JSON representation of an edit.
+/// The JSON output for an edit.
 #[derive(JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shape<'a> {
-    /// The line of the start of the replaced range, from 1.
+    /// The line where the replaced range starts, from 1.
     line: usize,
     /// The column of the start, in code points from 1.
     column: usize,
@@ -92,15 +92,15 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Converts a byte offset within the replacement to one of the file before the edit. Keeps the offset within the
-    /// edit, because the replacement may begin like the replaced part.
+    /// Converts a byte offset in the replacement to an offset in the replaced bytes of the original file. Usually keeps
+    /// the offset, because the replacement may begin like the original, and limits it to the replaced bytes.
     #[must_use]
     pub fn byte_before(&self, byte: usize) -> usize {
         let written = self.source.text().get(self.bytes.clone());
         if let Some(written) = written.filter(|_| self.is_repair()) {
             return self.bytes.start + byte_of_repaired(written, &self.text, byte);
         }
-        // The lines of a map that becomes a list keep their ends.
+        // When a map becomes a list, each line keeps its end, so the end of the line is searched in the original.
         let end_of_line = self.text.get(byte..).and_then(|rest| rest.lines().next());
         if let (IntendedChange::Objects(_), Some(written), Some(end)) =
             (&self.wanted, written, end_of_line)
@@ -121,7 +121,7 @@ impl Edit {
         }
     }
 
-    /// Returns true if the edit makes a document valid that could not be read.
+    /// Returns true if the edit repairs a document that is not valid YAML.
     #[must_use]
     pub fn is_repair(&self) -> bool {
         self.wanted == IntendedChange::Repair
@@ -147,7 +147,7 @@ impl Edit {
         self.wanted == IntendedChange::Removal
     }
 
-    /// Returns the replacement for a message, on one line.
+    /// Returns the replacement as one line, for messages.
     #[must_use]
     pub fn shown(&self) -> Cow<'_, str> {
         match &self.wanted {
@@ -202,8 +202,8 @@ impl Edit {
     }
 }
 
-/// Converts a byte of a repaired text to one of the text as written. A repair adds quotes, backslashes and indentation,
-/// or replaces tabs and outer quotes.
+/// Converts a byte offset in a repaired text to an offset in the original text. A repair adds quotes, backslashes and
+/// indentation, or replaces tabs and outer quotes.
 fn byte_of_repaired(written: &str, repaired: &str, byte: usize) -> usize {
     let mut rest = written.chars().peekable();
     let mut at = 0;
@@ -246,8 +246,8 @@ pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
     Some(out)
 }
 
-/// Adds the differences between two values to `changes`. `None` is a difference other than a new string value or a
-/// renamed key.
+/// Adds the differences between two values to `changes`. A difference other than a new string value or a renamed key is
+/// added as `None`.
 fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange>>) {
     match (old, new) {
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
@@ -302,7 +302,8 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
     }
 }
 
-/// Returns the lines that contain `bytes`. `None` if other characters than a comment follow `bytes` in the last line.
+/// Returns the byte range of the whole lines that contain `bytes`. Returns `None` if anything other than a comment
+/// follows `bytes` in the last line.
 fn whole_lines(text: &str, bytes: &Range<usize>) -> Option<Range<usize>> {
     let start = text.get(..bytes.start)?.rfind('\n').map_or(0, |at| at + 1);
     let content = text.get(bytes.clone())?;
@@ -388,7 +389,7 @@ impl Document {
     }
 
     /// Returns an edit that replaces the string or map `node` with a list that contains it. Returns `None` if the
-    /// string is a block scalar, or if its characters mean something else in a list.
+    /// string is a block scalar, or if it contains characters that have a special meaning in a list, such as commas.
     #[must_use]
     pub fn edit_into_list(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
         let bytes = self.bytes(&node.span);
@@ -404,7 +405,7 @@ impl Document {
                 format!("[{written}]")
             }
             Data::Map(_) if written.starts_with('{') => format!("[{written}]"),
-            // The lines of an item in a block list are indented by the width of its dash.
+            // After the dash of a block list item, the other lines need an indentation of two spaces.
             Data::Map(_) => {
                 let mut lines = written.split_inclusive('\n');
                 let mut text = format!("- {}", lines.next()?);
@@ -501,7 +502,7 @@ impl Document {
         let scalars: Option<Vec<_>> = items.iter().map(|item| scalar(item)).collect();
         let before = source.text().get(..bytes.start)?;
         let line = before.rsplit('\n').next()?;
-        // An item of a block list is on a line of its own.
+        // In a block list, each item needs its own line with a dash.
         let separator = match line.trim() {
             "-" if before.ends_with(&format!("\r\n{line}")) => format!("\r\n{line}"),
             "-" => format!("\n{line}"),
@@ -613,7 +614,7 @@ impl<T> Object<T> {
         self.edit_text_of(self.document.node.nearest(field_ref), part, new)
     }
 
-    /// Like [`Self::edit_text`], for the string `node`.
+    /// Returns an edit like [`Self::edit_text`], but for the string `node`.
     #[must_use]
     pub fn edit_text_of(&self, node: &Node, part: Range<usize>, new: &str) -> Option<Edit> {
         let Data::Scalar(Value::String(value), style) = &node.data else {

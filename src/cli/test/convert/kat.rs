@@ -269,7 +269,7 @@ impl Test<'_> {
         Ok(request)
     }
 
-    /// Sets the object of a CONNECT request as the API server does: the object is the options of the subresource.
+    /// Sets the object of a CONNECT request as the API server does: the object contains the options of the subresource.
     fn connect(&self, request: &mut Map<String, Json>, suite: &mut Suite) {
         let is_connect = request.get("operation") == Some(&json!("CONNECT"));
         if !is_connect || request.contains_key("object") {

@@ -134,7 +134,7 @@ struct Suite {
 struct Draft {
     policy: String,
     bindings: Bindings,
-    /// The params, if the suite has them.
+    /// The params that the suite defines. `None` if it defines none.
     params: Option<Vec<Json>>,
     cases: Vec<Case>,
     is_partial: bool,
@@ -327,7 +327,6 @@ enum Format {
     Kaptest,
 }
 
-/// Detects the format of a suite.
 fn format(document: &Json) -> Option<Format> {
     let text = |name: &str| document.get(name).and_then(Json::as_str);
     let api_version = text("apiVersion").unwrap_or_default();
@@ -498,7 +497,7 @@ fn by_probe(report: &TestReport) -> BTreeMap<&str, &[CaseReport]> {
         .collect()
 }
 
-/// Runs the probes of a suite. `adjust` returns the expectation of a case.
+/// Runs the probes of a suite with the expectations that `adjust` returns.
 fn run_probes(
     suite: &Suite,
     convert: &ConvertOptions,
