@@ -13,7 +13,7 @@ use crate::status::exclusion::Exclusion;
 /// few seconds.
 const MAX_AGE: i64 = 60;
 
-/// The state of the Lease.
+/// The result of reading the controller's Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseState {
     /// The Lease does not exist.
@@ -42,7 +42,7 @@ pub struct LeaseFacts {
 }
 
 impl LeaseState {
-    /// Returns the policies that the controller excludes. Without a readable Lease, no policy is excluded.
+    /// Returns the policies that the controller excludes. If the Lease cannot be read, no policy is excluded.
     #[must_use]
     pub fn exclusion(&self) -> Exclusion {
         match self {
@@ -53,7 +53,7 @@ impl LeaseState {
 }
 
 impl LeaseFacts {
-    /// Returns the reason why no controller leads, or `None` if a controller leads.
+    /// Returns the reason why no controller is the leader, or `None` if a controller is.
     fn no_leader(&self, now: Timestamp) -> Option<String> {
         let ago = |then: Timestamp| age::since(then, now);
         match self.renewed_at {

@@ -15,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 struct State {
     /// The number of finished items.
     n: usize,
-    /// The time of the next line.
+    /// The earliest time at which the next line is written.
     due: Instant,
     was_shown: bool,
 }

@@ -108,7 +108,7 @@ fn minor(version: &str) -> Option<&str> {
     version.rsplit_once('.').map(|(minor, _)| minor)
 }
 
-/// Formats the report. The text contains `missing` instead of an unknown version of the controller.
+/// Formats the report. `missing` is shown if the version of the controller is unknown.
 fn text_or_json(
     report: &VersionReport,
     args: &VersionArgs,

@@ -8,9 +8,9 @@ use http::uri::Authority;
 
 #[derive(PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// With percent escapes decoded.
+    /// The user name, with percent escapes decoded.
     pub(crate) user: String,
-    /// With percent escapes decoded. May be empty.
+    /// The password, with percent escapes decoded. May be empty.
     pub(crate) password: String,
 }
 

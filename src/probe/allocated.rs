@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::policy::reads::fields::{AccessKind, FieldRead, Step};
 use crate::schema::Gvk;
 
-/// Returns the reason why the fields of a kind that the API server sets have unknown values.
+/// Returns the reason why the values that the API server sets in objects of a kind are unknown.
 pub(super) fn why(gvk: &Gvk) -> &'static str {
     match &*gvk.kind {
         "Scale" => {

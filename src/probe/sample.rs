@@ -55,8 +55,8 @@ const OWN_GROUPS: [&str; 19] = [
     "imagepolicy",
 ];
 
-/// Fields that the schemas of built-in kinds require, but the API server does not. Required booleans are also not
-/// listed here: if absent, they are false.
+/// Fields that the schemas of built-in kinds require, although the API server does not. Booleans are not listed,
+/// because an absent boolean is false.
 const NOT_REQUIRED: [&str; 10] = [
     "rules",
     "podSelector",

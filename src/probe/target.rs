@@ -146,8 +146,8 @@ pub fn violations(target: &Target, has: impl Fn(&str) -> bool) -> Vec<Violation>
         .collect()
 }
 
-/// Returns the source of bindings for webhooks, which have no bindings. For other kinds, the probe specifies the
-/// source.
+/// Returns `Implied` for webhooks, which have no bindings. Returns `None` for other kinds, because their probes specify
+/// the source of bindings.
 #[must_use]
 pub fn implied_bindings(kind: SubjectKind) -> Option<BindingSource> {
     kind.is_webhooks().then_some(BindingSource::Implied)

@@ -31,7 +31,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
 }
 
-/// Returns whether the webhook is called, and why, as a clause.
+/// Returns a clause that states whether the webhook is called, and why.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_evaluated_reason {
         return why.clone();

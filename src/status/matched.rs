@@ -1,5 +1,6 @@
 //! Computes the condition `ResourcesMatched`. The condition is True if the rules of the policy match a served resource
-//! that is not exempt from admission. For a webhook configuration, the rules of each webhook must do so.
+//! that is not exempt from admission. For a webhook configuration, the rules of each webhook must match such a
+//! resource.
 
 use super::compute::{MatchSummary, Observations};
 use super::condition::{ConditionStatus, Reason};

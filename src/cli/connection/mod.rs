@@ -181,8 +181,8 @@ impl Connection {
         self.connected(self.config().await?)
     }
 
-    /// Creates a client like [`Self::connect`]. Programs that provide the credentials cannot read standard input, which
-    /// contains the messages of a client.
+    /// Creates a client like [`Self::connect`]. Credential programs must not read standard input, because it contains
+    /// the messages of the editor.
     ///
     /// # Errors
     /// Returns an error if there is no usable kubeconfig, or if its credentials cannot be used.

@@ -53,7 +53,7 @@ pub(in crate::cli) struct PolicySet<'a> {
     /// The namespaces of the cluster and of the files, by name.
     pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
     pub(in crate::cli) limit: TimeLimit,
-    /// The limits of recorded values.
+    /// The limits for recording values as text.
     pub(in crate::cli) text_limits: TextLimits,
 }
 

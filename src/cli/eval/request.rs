@@ -75,7 +75,7 @@ pub(super) fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<Request, Cli
     completed(request, args.resource.is_some(), message)
 }
 
-/// The texts that describe a request, for callers without files. Empty fields are not set.
+/// The texts that describe a request, for callers without files. An empty string means that the field is absent.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestTexts {
@@ -151,7 +151,9 @@ pub(in crate::cli) fn from_texts(texts: &RequestTexts) -> Result<Request, CliErr
 
 /// Completes a request. `missing` is the error message if the request has neither an object nor a resource.
 ///
-/// # Errors Returns an error if no such request can exist.
+/// # Errors
+/// Returns an error if an API server never receives such a request, or if the request has neither an object nor a
+/// resource.
 fn completed(mut request: Request, has_resource: bool, missing: &str) -> Result<Request, CliError> {
     complete(&mut request);
     if let Some(why) = impossible_subresource(&request) {

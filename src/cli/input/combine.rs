@@ -60,7 +60,7 @@ impl Definitions {
         object.name().is_some() && self.0.contains_key(&ObjectKey::new(object))
     }
 
-    /// Returns true if one of the definitions is the document of `object` itself.
+    /// Returns true if `object` comes from the same document as one of its definitions.
     fn is_same_document<T>(&self, object: &Object<T>) -> bool {
         let definitions = self.0.get(&ObjectKey::new(object));
         let is_same = |(file, index): &DocumentId| {

@@ -113,7 +113,7 @@ pub struct Input {
 /// A mutating policy.
 #[derive(Debug)]
 pub struct MutatingPolicy {
-    /// The fields that validating policies also have, with the document of the mutating policy.
+    /// The fields that mutating and validating policies share, with the document of the mutating policy.
     pub shared: Object<RequestPolicy>,
     /// The mutations.
     pub mutations: Vec<Mutation>,

@@ -311,7 +311,7 @@ fn comment_start(text: &str) -> Option<usize> {
     None
 }
 
-/// Quotes the value that begins on the line `n`, if it cannot be read.
+/// Quotes the value that begins on the line `n`, if it is not valid YAML.
 fn quoted_value(text: &str, lines: &[Range<usize>], n: usize) -> Option<Repair> {
     let value = value(text, lines, n)?;
     let alone = format!("a: {}", value.text);

@@ -52,7 +52,7 @@ pub struct SkippedKind {
     pub place: Place,
     /// The namespaces and names of the first objects. A namespace that is not set is empty.
     pub names: BTreeSet<(String, String)>,
-    /// The first small objects.
+    /// The first objects that are shorter than `MAX_OBJECT_LEN`.
     pub objects: Vec<Arc<Object<()>>>,
 }
 

@@ -53,7 +53,7 @@ pub fn parts(
         .map(|policy| clean(&policy.shown_name()))
         .collect();
     let others: usize = columns.iter().map(|column| column.width + GAP).sum();
-    // Scripts expect one line per row.
+    // Scripts expect one line per policy, without notes.
     let has_notes = !matches!(parts, Parts::Rows | Parts::ChangedRows(_));
     let limit = terminal.width.filter(|_| has_notes);
     let budget = limit.map_or(usize::MAX, |max| max.saturating_sub(others).max(MIN_NAME));

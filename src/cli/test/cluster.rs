@@ -213,8 +213,8 @@ impl<'a> FileCluster<'a> {
         }
     }
 
-    /// Runs the cases of a probe with `admission` in place of the policy. Returns the number of cases that pass before
-    /// the first case that does not pass.
+    /// Runs the cases of a probe with `admission` in place of the policy. Returns the number of cases before the first
+    /// case that does not pass.
     pub(super) fn n_passed_before_failure(
         &self,
         id: &TargetId,

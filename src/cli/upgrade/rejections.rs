@@ -107,7 +107,7 @@ pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) 
         .collect()
 }
 
-/// Sets the rejection of each policy of a file to the first of its errors.
+/// Marks each policy of a file that has errors as rejected, with the message of its first error.
 fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
     let by_object = errors_by_object(errors);
     for policy in &mut policy_set.policies {

@@ -26,7 +26,8 @@ pub(super) fn is_exempt(
     }
 }
 
-/// Returns the admission stage of a subject. For mutating webhooks too, the object of the validation stage is used.
+/// Returns the admission stage for which the objects of a case are prepared. For mutating webhooks, this is also the
+/// validation stage.
 pub(super) const fn stage(kind: SubjectKind) -> Stage {
     match kind {
         SubjectKind::MutatingAdmissionPolicy => Stage::Mutation,
@@ -66,13 +67,13 @@ pub(super) fn difference(
         SubjectKind::ValidatingWebhookConfiguration | SubjectKind::MutatingWebhookConfiguration => {
             webhook::difference(expect, outcome)
         }
-        // Module `custom_resource` compares the outcomes of definitions.
+        // For definitions, the module `custom_resource` compares the outcomes.
         SubjectKind::CustomResourceDefinition => None,
     }
 }
 
-/// Returns the decision about a request. `None` if the request is allowed and the subject is a mutating policy or a
-/// webhook. (Webhooks are not called.)
+/// Returns the decision about a request. Returns `None` for an allowed request if the subject is a mutating policy, or
+/// a webhook, whose response is unknown.
 pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Decision> {
     match kind {
         _ if !outcome.is_allowed() => Some(Decision::Deny),

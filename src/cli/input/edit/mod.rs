@@ -338,7 +338,7 @@ impl Document {
         (text.starts_with('!') && !text.starts_with("!!")).then_some(start)
     }
 
-    /// Returns an edit that quotes the rest of the line from the tag of `node`.
+    /// Returns an edit that puts quotes around the rest of the line, starting at the tag of `node`.
     #[must_use]
     pub fn edit_tag(&self, source: &Arc<SourceText>, node: &Node) -> Option<Edit> {
         let start = self.tag_start(source, node)?;

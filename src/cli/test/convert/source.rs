@@ -67,7 +67,7 @@ pub(super) fn text(path: &Path) -> Result<String, String> {
     suite_objects
 }
 
-/// An object of a file that is referenced in a suite.
+/// An object from a file to which a suite refers.
 #[derive(Clone, Debug)]
 pub(super) struct SuiteObject {
     pub(super) value: Json,
