@@ -17,7 +17,6 @@ use super::text::wrap;
 use crate::policy::nearest::nearest;
 use crate::policy::rule::{Entry, Example, Rule};
 
-/// The first release.
 const FIRST_RELEASE: &str = "0.1.0";
 
 /// The rules that were added after the first release, and the release of each.
@@ -117,7 +116,6 @@ pub fn list(rules: &[Rule]) -> RuleList {
     }
 }
 
-/// The subject of an explanation.
 pub(super) enum Topic {
     /// A rule, or the rules that match a search.
     Rules(Vec<Rule>),

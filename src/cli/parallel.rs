@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The maximum number of threads.
 const MAX_THREADS: usize = 8;
 
 /// The stack size of a thread, in bytes. The main thread usually has this size.

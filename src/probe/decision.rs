@@ -11,7 +11,7 @@ use crate::policy::admission::{
 pub(super) struct CaseDecision {
     /// The admission decision, with its evaluations and errors.
     pub(super) outcome: ReviewOutcome,
-    /// `None` unless the target is a mutating policy.
+    /// The object before and after the mutations. `None` unless the target is a mutating policy.
     pub(super) mutated: Option<Box<ObjectMutation>>,
     /// The difference from the expected object. `None` unless the target is a mutating policy.
     pub(super) difference: Option<String>,

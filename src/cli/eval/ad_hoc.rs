@@ -128,7 +128,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// Returns the only validating policy of the input.
+    /// Returns the validating policy of the input, or `None` unless there is exactly one.
     pub(super) fn policy(&self) -> Option<&PreparedPolicy<'_>> {
         let mut policies = self
             .policy_set

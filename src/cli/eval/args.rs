@@ -166,7 +166,6 @@ impl UserArgs {
         })
     }
 
-    /// Returns the name of the user.
     pub(in crate::cli) fn name(&self) -> &str {
         self.request_user.as_deref().unwrap_or("system:anonymous")
     }

@@ -61,7 +61,6 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     Ok(evaluate_policies(&request, setup, args.timeout.limit()))
 }
 
-/// Evaluates all policies of the input for the request.
 pub(super) fn evaluate_policies(
     request: &Request,
     mut setup: Setup,
@@ -177,7 +176,6 @@ pub(super) fn run_expressions(
     })
 }
 
-/// Reads the request, and the policies with their inputs.
 #[cfg(not(target_family = "wasm"))]
 fn read(args: &EvalArgs, stdin: &mut dyn Read) -> Result<(Request, Setup), CliError> {
     let mut request = request::read(args, stdin)?;

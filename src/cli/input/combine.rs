@@ -27,7 +27,6 @@ impl ObjectKey {
         }
     }
 
-    /// Returns the key of a validating policy.
     pub(in crate::cli) fn policy(name: &str) -> Self {
         Self {
             group: super::POLICY_GROUP.to_owned(),
@@ -154,7 +153,6 @@ impl Input {
         removed
     }
 
-    /// Appends the objects of `other`.
     pub(in crate::cli) fn append(&mut self, mut other: Self) {
         self.policies.append(&mut other.policies);
         self.bindings.append(&mut other.bindings);

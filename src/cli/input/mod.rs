@@ -35,17 +35,13 @@ pub use place::{Place, SourceText};
 
 /// The version to which policies and bindings are converted.
 pub const POLICY_VERSION: &str = "admissionregistration.k8s.io/v1";
-/// All versions of policies and bindings.
 const POLICY_VERSIONS: [&str; 3] = [
     POLICY_VERSION,
     "admissionregistration.k8s.io/v1beta1",
     "admissionregistration.k8s.io/v1alpha1",
 ];
-/// The group of policies and bindings.
 const POLICY_GROUP: &str = "admissionregistration.k8s.io";
-/// The group of CustomResourceDefinitions.
 const CRD_GROUP: &str = "apiextensions.k8s.io";
-/// The group of probes.
 pub(in crate::cli) const PROBE_GROUP: &str = "vap-status.dev";
 
 /// Maximum number of documents and list items per file: each uses at least 2 KiB of memory.
@@ -272,7 +268,6 @@ impl Input {
         self.n_files = n_files;
     }
 
-    /// Adds the objects of a file.
     pub(in crate::cli) fn add_file(&mut self, file: ReadFile, filter: KindFilter) {
         let text = match file.text {
             Ok(text) => text,

@@ -10,7 +10,6 @@ use super::{Place, Problem, ProblemKind, SourceText};
 use crate::policy::nearest::nearest;
 use crate::schema::GroupVersion;
 
-/// The group of policies and bindings.
 const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The field of a kustomize patch that deletes, replaces or merges the object. No API object has it.
@@ -63,7 +62,6 @@ impl SkippedKind {
         self.names.len() < MAX_NAMES
     }
 
-    /// Adds an object.
     pub(super) fn add(&mut self, document: Document, source: &Arc<SourceText>) {
         self.n += 1;
         let metadata = document.node.get("metadata");
@@ -179,7 +177,6 @@ pub(super) fn missing_fields(document: &Document, source: &Arc<SourceText>) -> P
     }
 }
 
-/// Classifies a kind that is not checked.
 pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     let (group, _) = GroupVersion::split(api_version);
     let item = kind.strip_suffix("List").unwrap_or(kind);

@@ -36,7 +36,6 @@ impl Selection {
 /// The input of a command: files, and policies of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct Plan {
-    /// Files and directories.
     pub(in crate::cli) paths: Vec<PathBuf>,
     /// True if a cluster is used.
     pub(in crate::cli) is_live: bool,

@@ -266,7 +266,6 @@ fn add_removals(policy: &RequestPolicy, found: &mut Vec<Change>) {
     }
 }
 
-/// Adds the changes of one expression.
 fn add_replacements(expression: &PolicyExpression, found: &mut Vec<Change>) {
     let Ok(ast) = expression.parsed() else { return };
     let text: Vec<char> = expression.text.chars().collect();

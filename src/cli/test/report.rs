@@ -185,7 +185,6 @@ pub(super) struct ProbeSubject<'a> {
     pub(super) policy: Option<(&'a Object<RequestPolicy>, &'a CompiledPolicy)>,
     /// The index of the webhook in its configuration.
     pub(super) webhook: Option<usize>,
-    /// The CustomResourceDefinition.
     pub(super) definition: Option<&'a Object<Crd>>,
     /// The reason why the API server rejects the subject, or `None` if the subject is accepted.
     pub(super) rejection: Option<&'a str>,

@@ -52,7 +52,7 @@ pub(super) fn parse(probe: &Json) -> Result<Option<(Json, Target)>, Vec<Violatio
 
 pub(super) struct Webhook<'a> {
     pub(super) configuration: &'a Object<Json>,
-    /// The index in the configuration.
+    /// The index of the webhook in its configuration.
     pub(super) n: usize,
     /// The policy that represents the webhook.
     pub(super) policy: Object<RequestPolicy>,

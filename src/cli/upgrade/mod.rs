@@ -281,10 +281,10 @@ type DraftKey = (usize, Class, Option<String>, [FieldResult; 2]);
 /// A change before its cause is known.
 struct Draft {
     effect: Effect,
-    /// The number of probe cases and objects.
+    /// The number of probe cases and objects with this change.
     requests: u64,
     subjects: Vec<Subject>,
-    /// The first request.
+    /// The probe of the first request with this change. `case` is the request.
     spec: PolicyProbeSpec,
     case: Case,
     witness: Option<Witness>,
@@ -304,7 +304,6 @@ struct PolicyState {
     findings: OnceLock<Vec<Finding>>,
 }
 
-/// Returns the probe case of a request.
 fn probe_case(request: ComparedRequest<'_>) -> (PolicyProbeSpec, Case) {
     match request {
         ComparedRequest::Case(spec, case) => (spec.clone(), case.clone()),

@@ -17,7 +17,6 @@ use crate::policy::version_changes::{self, AffectedNode, Since, VersionChange};
 use crate::probe::api::{Case, PolicyProbeSpec};
 use crate::version::KubernetesVersion;
 
-/// The cause of an effect.
 pub(super) struct Cause {
     pub(super) reason: Reason,
     pub(super) change: Option<&'static VersionChange>,

@@ -183,7 +183,7 @@ enum Answer {
     Groups(Vec<GroupVersion>),
 }
 
-/// The field of a response that distinguishes its format.
+/// The part of a discovery response that identifies its format.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default)]
