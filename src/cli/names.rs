@@ -4,8 +4,8 @@
 
 use crate::policy::subject::SubjectKind;
 
-/// Returns true if `text` is a name of the resource of ValidatingAdmissionPolicies, such as `vap`,
-/// `ValidatingAdmissionPolicy` or `validatingadmissionpolicies.v1.admissionregistration.k8s.io`.
+/// Returns true if `text` names the resource of ValidatingAdmissionPolicies, such as `vap`, `ValidatingAdmissionPolicy`
+/// or `validatingadmissionpolicies.v1.admissionregistration.k8s.io`.
 #[must_use]
 pub fn is_resource(text: &str) -> bool {
     let row = SubjectKind::ValidatingAdmissionPolicy.row();

@@ -100,7 +100,7 @@ pub(super) async fn policies(
     };
     let has_statuses = objects.is_some();
     let objects = objects.unwrap_or_default();
-    // Without status objects, the controller does not watch the kind.
+    // If the kind has no status objects, the controller does not watch it.
     if objects.is_empty() && !is_asked_for {
         return Ok(KindStatuses::default());
     }

@@ -29,7 +29,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Starts the progress of `total` items, such as `policies compared`.
+    /// Starts the progress of `total` items. `noun` follows the numbers in the line, such as `policies compared`.
     pub(super) fn new(total: usize, noun: &'static str) -> Self {
         Self {
             state: State::starting_at(Instant::now()),

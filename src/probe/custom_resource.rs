@@ -185,7 +185,7 @@ struct Rules {
 }
 
 impl RuleRecorder {
-    /// Returns the failing rules, and the number of failing rules that exceed `MAX_RULES`. For a valid object, returns
+    /// Returns at most `MAX_RULES` failing rules, and the number of other failing rules. For a valid object, returns
     /// rules that were true instead.
     fn take(self, version: &str, verdict: &Verdict) -> (Vec<EvaluatedRule>, usize) {
         let rules = self.rules.into_inner();

@@ -273,8 +273,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
 }
 
-/// Appends the match constraint that does not match to `sentence`, which states that the match constraints do not
-/// match.
+/// Appends the failed match constraint to `sentence`, which only states that the match constraints do not match.
 pub(super) fn unmatched(sentence: &str, outcome: &ReviewOutcome) -> String {
     match outcome.definition.unmatched {
         Some(unmatched) => format!("{sentence}: {}", unmatched.words()),

@@ -76,7 +76,7 @@ impl<'a> PreparedRequest<'a> {
 /// Source: `k8s.io/apimachinery` `pkg/util/rand/rand.go` (`alphanums`).
 const OTHER_SUFFIXES: [&str; 2] = ["bcdfg", "24569"];
 
-/// Replaces all strings that are equal to `from` by `to`, recursively.
+/// Replaces all strings that are equal to `from` with `to`, recursively.
 fn rename(value: &mut Value, (from, to): (&str, &str)) {
     match value {
         Value::String(text) if text == from => to.clone_into(text),

@@ -99,8 +99,8 @@ pub fn violations(
     walk.found
 }
 
-/// Returns the unknown fields of `object`, which has the kind `gvk`. The API server prunes such fields. With strict
-/// decoding, which kubectl requires, it rejects the request.
+/// Returns the unknown fields of `object`, which has the kind `gvk`. The API server prunes such fields. If the client
+/// requests strict decoding, as kubectl does, it rejects the request.
 #[must_use]
 pub(super) fn unknown_fields(
     object: &Json,

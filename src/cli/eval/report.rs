@@ -49,8 +49,8 @@ pub struct EvalReport {
     /// change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mutated: Option<MutatedObject>,
-    /// The reason why the object after all mutating policies is unknown; absent if it is known. Validating policies are
-    /// then evaluated for the object of the request.
+    /// The reason why the object after all mutating policies is unknown. In this case, validating policies are
+    /// evaluated for the object of the request. Absent if the object is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_mutated: Option<String>,
 }

@@ -83,7 +83,7 @@ pub struct RequestTexts {
     pub object: String,
     /// The old object, as YAML or JSON.
     pub old_object: String,
-    /// An `AdmissionReview`, or further fields of the request of a probe's case.
+    /// An `AdmissionReview`, or additional request fields in the format of a probe's case.
     pub request: String,
     /// The operation. If empty, the objects determine it.
     pub operation: String,

@@ -32,7 +32,8 @@ pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) crds: &'a [PathBuf],
     /// A label selector for policies of a cluster.
     pub(in crate::cli) selector: Option<&'a String>,
-    /// The version of the API server. `None` for that of the cluster, or the default version.
+    /// The version of the API server. If it is `None`, the version of the cluster or, without a cluster, the default
+    /// version is used.
     pub(in crate::cli) version: Option<KubernetesVersion>,
     /// The value of `--live`. If true, the cluster is read even if no other option refers to it.
     pub(in crate::cli) live: bool,

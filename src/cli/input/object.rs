@@ -20,7 +20,7 @@ const MAX_LIST_DEPTH: usize = 8;
 pub struct Document {
     /// The root node. Its spans are relative to the document's source in the file.
     pub node: Node,
-    /// The start of that source in the file, as a byte offset.
+    /// The byte offset in the file at which the document's source starts.
     base: usize,
     /// The index of the object in its file, from 0.
     pub index: usize,

@@ -33,7 +33,7 @@ const MAX_SHOWN: usize = 100;
 /// The fields with CEL expressions.
 const EXPRESSIONS: [&str; 4] = ["expression", "messageExpression", "valueExpression", "rule"];
 
-/// Other fields that are always strings.
+/// The other fields whose values are always strings.
 const STRINGS: [&str; 2] = ["message", "description"];
 
 pub(super) const QUOTE_HELP: &str =
@@ -135,7 +135,7 @@ fn lines(text: &str) -> Vec<Range<usize>> {
 
 /// Repairs the cause of `error`. Returns the repair and the repaired document.
 fn repair(text: &str, error: &YamlError, copies: &mut Copies) -> Option<(Repair, String)> {
-    // The limit of aliases is not a syntax error, so no repair is possible.
+    // An error about aliases is not a syntax error, so no repair is possible.
     if error.message.contains("aliases") {
         return None;
     }
@@ -324,7 +324,8 @@ fn quoted_value(text: &str, lines: &[Range<usize>], n: usize) -> Option<Repair> 
     let first = value.text.chars().next()?;
     let is_string = is_expression || STRINGS.contains(&key);
     let (offset, message) = cause(value.text, first)?;
-    // The value of any other field may be a list or an object, or begin with a tag, an anchor or an alias.
+    // Unlike an expression or a message, another value may be a list or an object, or begin with a tag, an anchor or an
+    // alias.
     let second = value.text.chars().nth(1);
     let has_name = second.is_some_and(|c| c.is_ascii_alphanumeric());
     let is_text =

@@ -35,7 +35,7 @@ impl Probe {
         self.object.name().unwrap_or_default()
     }
 
-    /// Removes the cases for which `is_kept` is false. Cases without an entry remain.
+    /// Removes the cases for which `is_kept` is false. Cases for which `is_kept` has no entry remain.
     pub(super) fn retain_cases(&mut self, is_kept: &[bool]) {
         // The origin of a case that was not expanded is its index.
         let n_missing = self.origins.len()..self.spec.cases.len();
@@ -240,7 +240,7 @@ fn valid_cases(
     let has_cases = cases
         .and_then(Value::as_array)
         .is_none_or(|cases| !cases.is_empty());
-    // If no case can be expanded, the findings about the cases suffice.
+    // If no case can be expanded, the findings about the cases are enough, and the probe is not validated.
     if !has_cases && !found.0.is_empty() {
         return None;
     }
@@ -278,7 +278,7 @@ fn valid_cases(
     }
 }
 
-/// Removes the items for which `is_kept` is false. Items without an entry remain.
+/// Removes the items for which `is_kept` is false. Items for which `is_kept` has no entry remain.
 fn retain<T>(items: &mut Vec<T>, is_kept: &[bool]) {
     let mut is_kept = is_kept.iter();
     items.retain(|_| is_kept.next().copied().unwrap_or(true));

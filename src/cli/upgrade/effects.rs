@@ -10,7 +10,7 @@ use crate::cli::diff::mutation_summary;
 /// The field to which the errors of match conditions belong.
 const MATCH_CONDITIONS: &str = "spec.matchConditions";
 
-/// The result of a field of a policy for a request.
+/// The result of a field for a request, such as the result of a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FieldResult {
     /// The validation is true, or the field has no error.
@@ -38,7 +38,7 @@ pub(super) struct Effect {
 }
 
 impl Effect {
-    /// The part of the effect that is the same for all requests with the same cause.
+    /// Returns the part of the effect that is the same for all requests with the same cause.
     pub(super) fn key(&self) -> (Class, Option<&str>, [FieldResult; 2]) {
         (self.class, self.field.as_deref(), self.results)
     }

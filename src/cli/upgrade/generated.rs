@@ -1,4 +1,4 @@
-//! Generates requests for a policy, and confirms, as probe cases, the requests for which the two versions differ.
+//! Generates requests for a policy, and runs them as probe cases to confirm that the two versions differ.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -36,7 +36,7 @@ pub(super) struct Generated {
     pub(super) unreached: Vec<usize>,
 }
 
-/// A generated request, as the case of a probe, for which the versions differ.
+/// A generated request for which the versions differ, as the case of a probe.
 pub(super) struct DifferingCase {
     pub(super) spec: PolicyProbeSpec,
     pub(super) case: Case,

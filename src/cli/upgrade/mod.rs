@@ -52,7 +52,7 @@ use report::{Change, Class, Subject, Undecided, Unevaluated, UpgradeReport, Upgr
 /// The maximum number of subjects that a change lists, and of requests that are listed as not evaluated.
 const MAX_LISTED: usize = 100;
 
-/// The maximum number of requests of the input for which the values of a policy's affected nodes are recorded.
+/// The maximum number of input requests per policy that are searched for values of affected nodes.
 const MAX_RECORDED: u64 = 1_000;
 
 /// The changes of an upgrade, and probes with the generated requests that show them.
@@ -484,8 +484,8 @@ impl<'a> UpgradeCheck<'a> {
         }
     }
 
-    /// Returns the changes of evaluations with their causes, the probes with the generated requests that show these
-    /// changes, and the number of changes whose request cannot be written as a probe.
+    /// Returns the changes with their causes, probes for the generated requests that show them, and the number of
+    /// changes whose generated request cannot be written as a probe.
     fn changes(&self, setup: &Setup, with_text: bool) -> (Vec<Change>, Vec<Json>, usize) {
         let decided: BTreeSet<(usize, &Option<String>)> = self
             .drafts

@@ -136,8 +136,8 @@ fn uncalled_webhook(
     }
 }
 
-/// Returns the findings about a webhook configuration that only the second version causes. Excludes errors for which
-/// API servers reject the configuration.
+/// Returns the findings about a webhook configuration in the new version that the old version does not have. Excludes
+/// errors for which API servers reject the configuration.
 fn new_findings(
     configuration: &Object<Value>,
     known: [&Known; 2],

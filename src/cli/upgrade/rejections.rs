@@ -1,5 +1,5 @@
-//! The rules for creating policies and bindings in both versions: the changes of the classes REFUSED and TAKEN, and the
-//! policies that are not compared.
+//! Compares the rules for creating policies and bindings in both versions. Finds the changes of the classes REFUSED and
+//! TAKEN, and the policies that are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -148,7 +148,7 @@ impl Discovery {
     }
 }
 
-/// Returns true if a failure since `since` has lasted for [`MAX_PAUSE`] at `now`.
+/// Returns true if a failure that began at `since` has lasted for at least [`MAX_PAUSE`] at `now`.
 fn lasts(since: Option<Instant>, now: Instant) -> bool {
     since.is_none_or(|since| now.saturating_duration_since(since) >= MAX_PAUSE)
 }

@@ -260,8 +260,8 @@ pub(super) fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
     }
 }
 
-/// Returns the beginning of the message about violations in `fields`. Either the expectation cannot be met, or the API
-/// server rejects an object. The caller appends the violations.
+/// Returns the beginning of the message about violations in `fields`. It states that the expectation cannot be met, or
+/// that the API server rejects an object. The caller appends the violations.
 #[must_use]
 pub fn invalid_message<'a>(mut fields: impl Iterator<Item = &'a str>) -> &'static str {
     if fields.all(|field| field.contains("expect.")) {

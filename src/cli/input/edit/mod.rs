@@ -46,7 +46,7 @@ enum IntendedChange {
     Objects(Value),
     /// An item of a list, or a key and its value, is removed.
     Removal,
-    /// A document that could not be read becomes valid, together with the other repairs of the document.
+    /// The document becomes valid YAML, together with its other repairs.
     Repair,
 }
 
