@@ -100,7 +100,7 @@ pub fn violations(
 }
 
 /// Returns the unknown fields of `object`, which has the kind `gvk`. The API server prunes such fields. If the client
-/// requests strict decoding, as kubectl does, it rejects the request.
+/// requests strict decoding, as kubectl does, the API server rejects the request instead.
 #[must_use]
 pub(super) fn unknown_fields(
     object: &Json,

@@ -28,7 +28,7 @@ use crate::policy::subexpressions;
 use crate::probe::api::Request;
 use crate::probe::run::{self, CaseResult};
 
-/// The name that locations in an expression have instead of a file.
+/// The name that the location of an expression shows instead of a file.
 const SOURCE: &str = "--expression";
 
 /// The help of a finding about an expression that does not compile.

@@ -204,8 +204,8 @@ pub(super) fn resource(name: &str, served: &[ApiResource]) -> Result<Resource, C
     })
 }
 
-/// Returns the reason why a request for the subresource `status` or `scale` cannot exist. Returns `None` if it can
-/// exist, or if it is for a different subresource or none.
+/// Returns the reason why a request for the subresource `status` or `scale` cannot exist. Returns `None` for any other
+/// request.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (the verbs of a storage that only implements `Updater`).
 fn impossible_subresource(request: &Request) -> Option<String> {

@@ -45,7 +45,8 @@ type DocumentId = (String, usize);
 pub(in crate::cli) struct Definitions(BTreeMap<ObjectKey, Vec<DocumentId>>);
 
 impl Definitions {
-    /// Adds the objects of `input` that affect evaluations. Of the other objects, adds only the params of its policies.
+    /// Adds the objects of `input` that can affect evaluations. Objects of other kinds are added only if they are
+    /// params of its policies.
     pub(in crate::cli) fn add(&mut self, input: &Input) {
         input.each_definition(&mut |key, id| self.0.entry(key).or_default().push(id));
     }
