@@ -105,8 +105,8 @@ impl Field {
     }
 }
 
-/// Returns the schema of the items of a list or the values of a map, at any depth. Other schemas are returned as they
-/// are.
+/// Returns the schema of the items of a list or the values of a map, through all nested lists and maps. Returns any
+/// other schema unchanged.
 fn element(schema: &Value) -> &Value {
     let nested = schema.get("items").or(schema.get("additionalProperties"));
     nested

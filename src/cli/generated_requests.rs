@@ -60,7 +60,7 @@ pub(super) fn search<T: Send>(
     }
 }
 
-/// Returns the binding of the policy `name` for which requests are generated, preferably one that denies requests.
+/// Returns the binding with which requests for the policy `name` are generated. Prefers a binding that denies requests.
 pub(super) fn binding<'b>(
     name: &str,
     bindings: &'b [Object<ValidatingAdmissionPolicyBinding>],

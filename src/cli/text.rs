@@ -217,7 +217,8 @@ pub(crate) fn point(source: &str, column: usize, max: usize) -> (String, String)
     )
 }
 
-/// Returns a hint with the names of variables or fields. `None` if there are none, or too many.
+/// Returns a hint with the names of variables or fields. Returns `None` if there are no names, or more than
+/// [`MAX_NAMES`].
 pub(crate) fn names_hint(noun: &str, names: &mut Vec<&str>) -> Option<String> {
     names.sort_unstable();
     names.dedup();

@@ -132,7 +132,7 @@ pub fn describe(error: &kube::Error) -> String {
 
 /// Returns the message of the innermost cause, without credentials in URLs. The outer messages are less specific.
 pub(super) fn innermost(error: &(dyn StdError + 'static)) -> String {
-    /// The maximum length of the chain of causes, because the chain may be cyclic.
+    /// The maximum length of the chain of causes. A limit is needed, because the chain may be cyclic.
     const MAX_CAUSES: usize = 16;
     let mut current = error;
     for _ in 0..MAX_CAUSES {

@@ -1,6 +1,6 @@
 //! Requests to an API server: the client, discovery, OpenAPI documents, and errors.
 //!
-//! The controller and the plugin use this module. It does not depend on policies.
+//! The controller and the plugin use this module, which does not depend on policies.
 
 pub(crate) mod address;
 pub mod blocking;

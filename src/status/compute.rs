@@ -107,7 +107,7 @@ pub struct Deadline<'a> {
     pub field: Option<&'a str>,
 }
 
-/// A step of the check of a policy.
+/// A step in checking a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckStep {
     /// Matching the rules with the served resources.
@@ -164,7 +164,7 @@ pub struct MatchSummary {
     /// The matched group versions whose discovery has failed for more than a minute. Their resources may come from an
     /// earlier discovery.
     pub undiscovered: Vec<String>,
-    /// The name and summary of each webhook of a configuration. The other fields are then totals.
+    /// The name and summary of each webhook, for a webhook configuration. The other fields then contain totals.
     pub webhooks: Box<[(String, Self)]>,
 }
 

@@ -12,7 +12,7 @@ use crate::cli::connection::{Connection, Requested, block_on};
 use crate::cli::error::CliError;
 use crate::cli::live::objects::Kind;
 
-/// The maximum time to wait for a response of the cluster.
+/// The maximum time to wait for a response from the cluster.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// The maximum number of names.

@@ -68,7 +68,7 @@ pub enum Names {
 /// be read.
 pub type Lookup<'a> = &'a dyn Fn(Names, &Connection) -> Vec<String>;
 
-/// Returns the completions of the last of `words`. The last word may be empty.
+/// Returns the completions of the last word, which may be empty.
 #[must_use]
 pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
     let mut root = Args::command();

@@ -37,7 +37,7 @@ const REJECTED: &str = "the API server rejects the policy";
 /// The indentation of an expression in the document of its policy.
 const INDENT: &str = "      ";
 
-/// The maximum length of the value of a subexpression, in characters.
+/// The maximum length of a subexpression's value, in characters.
 const MAX_PART: usize = 80;
 
 /// Output of `kubectl vap eval --expression -o json`.
@@ -332,7 +332,7 @@ impl Document {
             ),
             "spec:".to_owned(),
             format!("  matchConstraints: {}", json!({"resourceRules": [rule]})),
-            // The comparison makes the validation evaluate the variable. Its result is not used.
+            // The comparison makes the validation evaluate the variable. The result of the comparison is not used.
             format!(
                 "  validations: {}",
                 json!([{"expression": format!("dyn(variables.{name}) == null")}])

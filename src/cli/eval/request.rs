@@ -309,7 +309,7 @@ fn document(path: &Path, stdin: &mut dyn Read) -> Result<Value, CliError> {
     parse_document(path, &text)
 }
 
-/// Parses a text with one document. `path` names the text in errors.
+/// Parses a text with one document. `path` is the name of the text in errors.
 fn parse_document(path: &Path, text: &str) -> Result<Value, CliError> {
     let mut documents = values(text).into_iter();
     match (documents.next(), documents.next()) {

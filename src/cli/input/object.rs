@@ -196,7 +196,7 @@ impl<T> Object<T> {
     }
 }
 
-/// The locations in the source of the code points of a string field.
+/// Maps the code points of a string field to locations in the source.
 #[derive(Debug)]
 pub struct FieldPlaces<'a> {
     source: &'a SourceText,

@@ -12,7 +12,7 @@ use goyaml::{Copies, YamlError};
 use crate::cel::syntax;
 use crate::version::KubernetesVersion;
 
-/// Maximum number of errors of a document.
+/// Maximum number of errors that are repaired in a document.
 const MAX_ERRORS: usize = 30;
 
 /// Maximum number of lines above an error that may be its cause.
@@ -21,7 +21,7 @@ const MAX_LINES: usize = 100;
 /// Maximum number of repairs that are tried for an error.
 const MAX_TRIES: usize = 8;
 
-/// Maximum size of a document, in bytes.
+/// Maximum size of a document that is repaired, in bytes.
 pub(super) const MAX_BYTES: usize = 256 << 10;
 
 /// Maximum number of syntax nodes of an expression.
@@ -247,7 +247,7 @@ struct Value<'t> {
     comment: Option<&'t str>,
 }
 
-/// Returns the value that begins on the line `n`, with its further lines, and without a comment.
+/// Returns the value that begins on the line `n`, with its continuation lines but without a comment.
 fn value<'t>(text: &'t str, lines: &[Range<usize>], n: usize) -> Option<Value<'t>> {
     let bytes = lines.get(n)?.clone();
     let line = text.get(bytes.clone())?;
@@ -296,7 +296,7 @@ fn value<'t>(text: &'t str, lines: &[Range<usize>], n: usize) -> Option<Value<'t
     })
 }
 
-/// Returns the start of a comment outside of quotes.
+/// Returns the byte offset of the first comment outside of quotes.
 fn comment_start(text: &str) -> Option<usize> {
     let (mut quote, mut previous) = (None, ' ');
     for (at, c) in text.char_indices() {

@@ -15,10 +15,10 @@ const GROUP: &str = "admissionregistration.k8s.io";
 /// The field of a kustomize patch that deletes, replaces or merges the object. No API object has it.
 pub(super) const PATCH_DIRECTIVE: &str = "$patch";
 
-/// Maximum number of recorded names of a kind.
+/// Maximum number of names that are recorded for a kind.
 const MAX_NAMES: usize = 1_000;
 
-/// Maximum number of retained objects of a kind.
+/// Maximum number of objects that are retained for a kind.
 const MAX_OBJECTS: usize = 20;
 
 /// Maximum length of a retained object, in bytes.
@@ -108,8 +108,8 @@ pub(super) fn is_policy(document: &Document) -> bool {
     kind.is_some_and(|kind| CHECKED.contains(&kind))
 }
 
-/// Returns true if `document` is a webhook configuration whose webhooks only have names and selectors. It usually is a
-/// kustomize patch of a complete configuration.
+/// Returns true if `document` is a webhook configuration whose webhooks only have names and selectors. Such a document
+/// is usually a kustomize patch for a complete configuration.
 ///
 /// Source: `k8s.io/api` `admissionregistration/v1/types.go`, `ValidatingWebhook`.
 pub(super) fn is_webhook_patch(kind: &str, document: &Document) -> bool {
@@ -124,7 +124,7 @@ pub(super) fn is_webhook_patch(kind: &str, document: &Document) -> bool {
     OTHERS.contains(&kind) && !webhooks.is_empty() && webhooks.iter().all(is_partial)
 }
 
-/// Returns the problem of a kustomize patch of an object of `kind`.
+/// Returns the problem for a kustomize patch that changes an object of `kind`.
 pub(super) fn patch(kind: &str, document: &Document, source: &Arc<SourceText>) -> Problem {
     let key = key(document, PATCH_DIRECTIVE).map(|(_, entry)| document.bytes(&entry.key).start);
     Problem {

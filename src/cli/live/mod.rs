@@ -110,7 +110,7 @@ pub(in crate::cli) struct Served {
     pub(in crate::cli) version: Option<KubernetesVersion>,
     /// The served resources.
     pub(in crate::cli) mapper: RestMapper,
-    /// The bindings and params of the policies of the input, by the name of the policy.
+    /// The bindings and params of the input's policies, by policy name.
     pub(in crate::cli) bound: BTreeMap<String, PolicyBindings>,
     /// The paramKinds that a CRD of the cluster defines but that are not served, with the reason.
     pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,

@@ -18,7 +18,7 @@ use crate::schema::{Gvk, RestMapper};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamsState};
 
-/// Reads the params of each policy's bindings. Returns the bindings and params by the name of the policy.
+/// Reads the params of each policy's bindings. Returns the bindings and params by policy name.
 pub(super) async fn bound(
     connected: &Connected,
     input: &Input,

@@ -11,7 +11,7 @@ use crate::cli::text::{clean, cut, width};
 
 /// Width of the gap between two cells.
 pub(super) const GAP: usize = 2;
-/// Maximum width of a reason or of a condition type of another controller, in columns.
+/// Maximum width, in columns, of a reason or of another controller's condition type.
 const MAX_WORD: usize = 40;
 
 /// A column of a table, except for the column with the names.

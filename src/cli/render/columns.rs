@@ -1,4 +1,4 @@
-//! Chooses the columns of the table of all policies that fit the width of the terminal.
+//! Chooses the columns that fit the width of the terminal, for the table of all policies.
 
 use jiff::Timestamp;
 

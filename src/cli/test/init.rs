@@ -30,7 +30,7 @@ use crate::probe::validation::API_VERSION;
 /// The maximum length of a message in the name of a case.
 const MAX_NAME: usize = 80;
 
-/// The maximum number of params of the input for which requests are generated.
+/// The maximum number of param objects from the input for which requests are generated.
 const MAX_PARAMS: usize = 3;
 
 /// The maximum width of an expression in the reason for a case, in columns.

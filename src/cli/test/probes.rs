@@ -49,7 +49,7 @@ impl Probe {
         self.id.kind()
     }
 
-    /// Returns the location of the name of a case or, for a case from a table, of the name of its row.
+    /// Returns the location of a case's name. For a case from a table, this is the name of the row.
     pub(in crate::cli) fn place_of_case(&self, n: usize) -> Place {
         let field = case_origin(&self.origins, n).field();
         self.object.place_of_field(&format!("{field}.name"))

@@ -109,9 +109,9 @@ pub(in crate::cli) fn check_mutating_policies(
     }
 }
 
-/// Adds the errors that an API server of the version of `known` reports only when a policy or binding is created:
-/// functions that new expressions cannot use yet, and reserved names. `static_dir` contains static manifests, which may
-/// have reserved names. `findings` contains the errors of [`check_policies`].
+/// Adds the errors that an API server reports only when a policy or binding is created: functions that new expressions
+/// cannot use yet, and reserved names. `known` determines the version of the API server. `static_dir` contains static
+/// manifests, which may have reserved names. `findings` contains the errors of [`check_policies`].
 pub(in crate::cli) fn add_creation_errors(
     input: &Input,
     known: &Known,

@@ -29,7 +29,7 @@ const MAX_EXPRESSIONS: usize = 4;
 /// The path of the object itself in messages of the API server.
 const ROOT: &str = "<nil>";
 
-/// The maximum number of further expressions of a case whose fields are listed.
+/// The maximum number of fields that are listed for the other expressions of a case.
 const MAX_FIELDS: usize = 8;
 
 /// The maximum number of subexpressions that are listed for an expression.
@@ -459,8 +459,8 @@ impl Trace {
         )
     }
 
-    /// Returns the number of evaluations of a variable if all of them have the same values, and otherwise 1. Each group
-    /// of expressions that reads a variable evaluates it again.
+    /// Returns the number of evaluations of a variable if all evaluations have the same values, and otherwise 1. A
+    /// variable is evaluated again for each group of expressions that reads it.
     fn repetitions(&self) -> u64 {
         let whole = self.subexpressions.first();
         let n = whole.map_or(1, |whole| whole.evaluations);

@@ -78,7 +78,7 @@ impl Upgrade {
         )
     }
 
-    /// Returns the probes as YAML documents. Their cases pass in the old version.
+    /// Returns the probes as YAML documents. The cases of the probes pass in the old version.
     ///
     /// # Errors
     /// Returns an error if serialization fails, which no input should cause.
@@ -290,7 +290,7 @@ struct Draft {
     witness: Option<Witness>,
 }
 
-/// The state of the comparison of one policy.
+/// The state of comparing one policy.
 #[derive(Default)]
 struct PolicyState {
     nodes: Vec<AffectedNode>,

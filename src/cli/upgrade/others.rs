@@ -1,7 +1,7 @@
 //! CustomResourceDefinitions and webhook configurations of the input.
 //!
-//! The rules for creating them are compared. Their validation rules and match conditions are not evaluated. The report
-//! lists each object with such expressions.
+//! The rules for creating these objects are compared. Their validation rules and match conditions are not evaluated.
+//! The report lists each object with such expressions.
 
 use std::path::{Path, PathBuf};
 
@@ -33,8 +33,8 @@ impl Others {
         Self { crds: input.crds }
     }
 
-    /// Returns the errors for which an API server of the version of `known` rejects new definitions and webhook
-    /// configurations.
+    /// Returns the errors for which an API server rejects new definitions and webhook configurations. `known`
+    /// determines the version of the API server.
     pub(super) fn creation_errors(
         &self,
         input: &Input,

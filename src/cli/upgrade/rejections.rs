@@ -52,8 +52,8 @@ pub(super) fn apply_creation_rules(
     }
 }
 
-/// Adds the errors for which an API server of the version of `policy_set` would reject the policies of the cluster if they
-/// were created again.
+/// Adds the errors for which an API server would reject the policies of the cluster if they were created again.
+/// `policy_set` determines the version of the API server.
 fn add_live_rejections(setup: &Setup, policy_set: &PolicySet<'_>, errors: &mut Vec<Finding>) {
     let live = policy_set.policies.iter().filter(|policy| policy.is_live);
     let live: BTreeSet<TargetId> = live.map(PreparedPolicy::id).collect();

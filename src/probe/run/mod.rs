@@ -67,7 +67,7 @@ pub struct RunContext<'a> {
     pub kind: SubjectKind,
     /// The mutations. `None` unless `kind` is `MutatingAdmissionPolicy`.
     pub mutating: Option<mutation::MutationInputs<'a>>,
-    /// The limits of the recorded values of all subexpressions. `None` if no values are recorded.
+    /// The limits for recording the values of all subexpressions. `None` if no values are recorded.
     pub records: Option<TextLimits>,
 }
 

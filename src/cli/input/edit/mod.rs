@@ -56,11 +56,11 @@ enum IntendedChange {
 struct Shape<'a> {
     /// The line where the replaced range starts, from 1.
     line: usize,
-    /// The column of the start, in code points from 1.
+    /// The column where the replaced range starts, in code points from 1.
     column: usize,
-    /// The line of the end of the range.
+    /// The line where the replaced range ends.
     end_line: usize,
-    /// The column after the end.
+    /// The column after the end of the replaced range.
     end_column: usize,
     /// The replacement.
     text: &'a str,
@@ -684,7 +684,7 @@ fn is_surrogate(text: &str) -> bool {
     number.is_some_and(|number| (0xd800..0xdc00).contains(&number))
 }
 
-/// Escapes `new` for a scalar of a style. Returns `None` if the style cannot represent it.
+/// Escapes `new` for a scalar in the given style. Returns `None` if the style cannot represent it.
 fn within_style(style: Style, new: &str) -> Option<String> {
     let is_of_lines = matches!(style, Style::Literal { .. });
     let is_unwritable = |c: char| c.is_control() && !(is_of_lines && c == '\n');

@@ -14,7 +14,7 @@ use super::{Bindings, Case, Suite};
 use crate::cli::input::{Input, KindFilter};
 use crate::policy;
 
-/// The suffixes of the files of a test.
+/// The suffixes of the names of a test's files.
 const PARTS: [&str; 9] = [
     ".object.yaml",
     ".oldObject.yaml",
