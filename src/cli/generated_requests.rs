@@ -131,7 +131,6 @@ pub(super) fn case(
     Some((spec, case))
 }
 
-/// Converts a decision about an authorization check to an entry of a case.
 fn authorizer_rule(rule: &AuthorizerRule) -> api::AuthorizerRule {
     api::AuthorizerRule {
         verb: rule.verb.clone(),

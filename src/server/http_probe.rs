@@ -154,7 +154,6 @@ fn time_until(deadline: Instant) -> Duration {
     remaining.max(Duration::from_millis(1))
 }
 
-/// Splits a response into its status and body.
 fn parse(response: &[u8]) -> Option<(StatusCode, Vec<u8>)> {
     const END: &[u8] = b"\r\n\r\n";
     let at = response.windows(END.len()).position(|it| it == END)?;

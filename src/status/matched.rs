@@ -50,7 +50,6 @@ pub(super) fn verdict(observed: &Observations<'_>) -> Verdict {
     }
 }
 
-/// Computes the verdict for one policy or one webhook.
 fn resources_verdict(matches: &MatchSummary, subject: SubjectKind) -> Verdict {
     let unserved: Vec<String> = matches
         .unserved

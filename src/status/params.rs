@@ -257,7 +257,6 @@ pub(super) fn verdict(state: &ParamKindState, effect: Effect) -> Verdict {
     Verdict::new(status, reason, text).with_evidence(evidence)
 }
 
-/// Computes the verdict for a served paramKind.
 fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     let is_served = format!("paramKind {} is served", message::kind(gvk));
     let verdict = |status, reason, text: &str, evidence| {
@@ -315,7 +314,7 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     verdict(status, reason, &text, Evidence::Complete)
 }
 
-/// Computes the status, reason and message after the existence of params was checked.
+/// Returns the status, reason and message of the condition if the controller has checked whether the params exist.
 fn examined(
     n_found: usize,
     missing: &[MissingParams],

@@ -60,7 +60,6 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
     }
 }
 
-/// Computes the verdict from the probes of a policy.
 fn results_verdict(probes: &[ProbeFacts]) -> Verdict {
     if probes.is_empty() {
         return Verdict::new(

@@ -302,7 +302,6 @@ impl PolicyEval {
         }
     }
 
-    /// Creates the result of a policy from the outcome of its evaluation.
     pub(super) fn new(policy: &PreparedPolicy<'_>, result: &CaseResult) -> Self {
         let Some(outcome) = &result.outcome else {
             let why = result.status.difference.clone().unwrap_or_default();

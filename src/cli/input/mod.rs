@@ -136,7 +136,6 @@ pub struct Problem {
     pub fix: Option<Box<Edit>>,
 }
 
-/// Returns the problem of a file that cannot be read.
 fn unreadable(file: String, reason: &str) -> Problem {
     Problem {
         kind: ProblemKind::Unreadable,

@@ -156,7 +156,6 @@ fn condition(crd: &Value, type_: &str) -> Option<(bool, String)> {
     Some((text("status") == "True", text("message").to_owned()))
 }
 
-/// Reads the state of the params to which the bindings refer.
 async fn params(
     connected: &Connected,
     bindings: &[&ValidatingAdmissionPolicyBinding],

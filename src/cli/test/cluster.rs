@@ -197,7 +197,7 @@ impl<'a> FileCluster<'a> {
         Some((policy.object, &policy.compiled().0))
     }
 
-    /// Returns a CustomResourceDefinition, if a probe targets it.
+    /// Returns the CustomResourceDefinition `id`, or `None` if no probe targets it.
     pub(super) fn definition(&self, id: &TargetId) -> Option<&Object<Crd>> {
         Some(&self.definitions.get(id)?.object)
     }

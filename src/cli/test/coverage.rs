@@ -73,7 +73,6 @@ impl CoverageHits {
         self.resources.insert((request.gvr.group.clone(), resource));
     }
 
-    /// Adds a binding action that was taken.
     pub(super) fn add_action(&mut self, action: &str) {
         let n = self.actions.entry(action.to_owned()).or_default();
         *n = n.saturating_add(1);
@@ -156,7 +155,6 @@ pub(super) fn policy_coverage(
     }
 }
 
-/// Adds the operations and resources of the rules.
 fn add_rule_items(policy: &Object<RequestPolicy>, hits: &CoverageHits, items: &mut Vec<Item>) {
     for (n, rule) in matching::rules(&policy.value).iter().enumerate() {
         let field = format!("spec.matchConstraints.resourceRules[{n}]");

@@ -69,7 +69,6 @@ fn variable_name(expression: &PolicyExpression) -> Option<&str> {
     (expression.role == Role::Variable).then_some(name)
 }
 
-/// Returns true if the variable is never evaluated.
 fn is_dead(variable: &PolicyExpression, live: &BTreeSet<String>) -> bool {
     variable_name(variable).is_some_and(|name| !live.contains(name))
 }

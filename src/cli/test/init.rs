@@ -432,7 +432,6 @@ impl ProbeSearch<'_> {
         earlier.denied |= result.denied;
     }
 
-    /// Adds the allowed and the denied request of a boundary.
     fn add_boundary(&mut self, n: usize, boundary: &Boundary) {
         let Boundary {
             input, is_upper, ..

@@ -201,7 +201,6 @@ fn time(seconds: Option<f64>) -> String {
     text.unwrap_or_default()
 }
 
-/// Returns the file, line and column of a finding.
 fn position(found: &Finding) -> String {
     let location = &found.location;
     let place = location.place;

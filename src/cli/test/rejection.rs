@@ -217,7 +217,6 @@ pub(super) fn check_definitions(
     definitions
 }
 
-/// Returns the message of a finding with its file and line.
 fn with_place(finding: &Finding) -> String {
     let place = finding.location.place;
     let line = place.map(|place| format!(":{}", place.line));

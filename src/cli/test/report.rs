@@ -309,7 +309,6 @@ impl CaseReport {
 }
 
 impl TestReport {
-    /// Creates a report with the problems of the input.
     pub(super) fn new(kubernetes: &str, n_files: usize, findings: Vec<Finding>) -> Self {
         Self {
             api_version: "cli.vap-status.dev/v1alpha1",

@@ -239,7 +239,6 @@ fn path_text(steps: &[PathStep]) -> String {
     text
 }
 
-/// Returns the indices of the expressions with a role.
 fn with_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
     let all = compiled.expressions().iter().enumerate();
     all.filter(|(_, expression)| expression.role == role)
@@ -247,7 +246,6 @@ fn with_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
         .collect()
 }
 
-/// Returns the indices of the audit annotations with these keys.
 fn annotations_with_keys(keys: &[&str], compiled: &CompiledPolicy) -> Vec<usize> {
     let mut all = with_role(compiled, Role::AuditAnnotation);
     all.retain(|index| {

@@ -121,7 +121,7 @@ impl BothVersions<'_> {
     }
 }
 
-/// Returns true if an affected node has a value in a recorded evaluation.
+/// Returns true if `recording` contains a value of the affected node.
 pub(super) fn has_value(recording: &Recording, affected: &AffectedNode) -> bool {
     let recorded = recording.get(&(affected.index, affected.node.index()));
     recorded.is_some_and(RecordedValue::has_value)
@@ -197,7 +197,6 @@ fn matches_a_resource(policy: &PreparedPolicy<'_>, apis: &Known) -> bool {
     !matches.resources.is_empty()
 }
 
-/// Returns the reason why no request was generated.
 fn no_request(both: BothVersions<'_>) -> String {
     let policy = both.policies[0];
     let apis = both.sets[0].known;
@@ -219,7 +218,6 @@ fn no_request(both: BothVersions<'_>) -> String {
     }
 }
 
-/// Returns the API groups of the rules of a policy.
 fn rule_groups(policy: &PreparedPolicy<'_>) -> Vec<String> {
     let constraints = policy.object.value.match_constraints.as_ref();
     let rules = constraints.and_then(|it| it.resource_rules.as_ref());

@@ -387,7 +387,6 @@ impl Visitor for UpgradeCheck<'_> {
 }
 
 impl<'a> UpgradeCheck<'a> {
-    /// Returns the policy with this index in both versions.
     fn both(&self, index: usize) -> Option<BothVersions<'a>> {
         let [old, new] = self.sets;
         Some(BothVersions {

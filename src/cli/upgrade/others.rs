@@ -164,7 +164,6 @@ fn not_compared<T>(object: &Object<T>, part: &str) -> NotCompared {
     }
 }
 
-/// Returns true if a webhook of the configuration has match conditions.
 fn has_match_conditions(configuration: &Value) -> bool {
     let webhooks = configuration.get("webhooks").and_then(Value::as_array);
     let mut conditions = webhooks

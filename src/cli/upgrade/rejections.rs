@@ -259,7 +259,6 @@ pub(super) fn rejections(
     (changes, not_compared)
 }
 
-/// Groups errors by the rejected policy or binding.
 fn errors_by_object(findings: &[Finding]) -> BTreeMap<ObjectKey<'_>, Vec<&Finding>> {
     let mut by_object: BTreeMap<ObjectKey<'_>, Vec<&Finding>> = BTreeMap::new();
     for finding in findings {

@@ -126,7 +126,6 @@ fn group_key(change: &Change) -> GroupKey<'_> {
     (change.class, change.field.as_deref(), message)
 }
 
-/// Returns the name of a policy with its file and line.
 fn named(policy: &Undecided) -> String {
     let place = policy.place.as_ref().map(|place| format!(" ({place})"));
     format!("{}{}", policy.policy, place.unwrap_or_default())
@@ -241,7 +240,7 @@ fn render_change(
     }
 }
 
-/// Writes a line with a label. Further lines are indented like the text.
+/// Writes and wraps `text` after a label. All lines of `text` start in the same column.
 fn write_labeled(out: &mut String, label: &str, text: &str, terminal: Terminal) {
     let indent = " ".repeat(LABEL_WIDTH + 2);
     let room = terminal
@@ -256,7 +255,7 @@ fn write_labeled(out: &mut String, label: &str, text: &str, terminal: Terminal) 
     }
 }
 
-/// Returns the result of a version, with the error or message in one line.
+/// Returns the result of one version and its error or message, as one line.
 fn side(change: &Change, result: &str, message: Option<&str>) -> String {
     let message = message.map(short);
     if let Ok(cost) = result.parse() {

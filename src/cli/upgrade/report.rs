@@ -274,7 +274,6 @@ impl UpgradeReport {
         self.summary.comparisons == 0 && self.changes.is_empty()
     }
 
-    /// Counts the findings that are errors.
     pub(super) fn count_errors(&mut self) {
         let is_error = |finding: &&Finding| finding.severity == Severity::Error;
         self.summary.errors = self.findings.iter().filter(is_error).count();

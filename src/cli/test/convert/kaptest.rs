@@ -14,7 +14,6 @@ use crate::policy;
 /// The lists of tests for validating policies, by version of the format.
 const SUITES: [&str; 2] = ["testSuites", "vapTestSuites"];
 
-/// Returns true if a document is a suite of kaptest.
 pub(super) fn is_suite(document: &Json) -> bool {
     let has = |name: &&str| document.get(*name).is_some();
     SUITES.iter().any(has) || has(&"mapTestSuites")

@@ -53,7 +53,7 @@ pub struct ConvertOptions {
 pub struct Conversion {
     /// The probes.
     pub probes: Vec<Json>,
-    /// The policies that the suite defines in another format, such as Gatekeeper's templates.
+    /// The policies that the suite defines in a different format, such as Gatekeeper's templates.
     pub policies: Vec<Json>,
     /// The contents of the files with the policies and bindings of the suite, if requested.
     pub texts: Vec<String>,

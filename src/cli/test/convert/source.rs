@@ -96,7 +96,7 @@ impl SuiteObject {
     }
 }
 
-/// Returns the objects of files in order, without policies and bindings, and the errors.
+/// Returns the objects of files, except policies and bindings, in order. Also returns the errors.
 pub(super) fn objects(paths: &[PathBuf]) -> (Vec<SuiteObject>, Vec<String>) {
     let input = Input::load(paths, KindFilter::All, &mut std::io::empty());
     let problems = input.problems.iter();
