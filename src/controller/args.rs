@@ -502,7 +502,7 @@ mod tests {
         assert_eq!(elected.timing.lease_duration, Duration::from_secs(30));
         assert_eq!(elected.timing.renew_deadline, Duration::from_secs(20));
         assert_eq!(elected.timing.retry_period, Duration::from_secs(5));
-        // The timing is also checked without an election.
+        // The durations are checked even without `--leader-elect`.
         for (option, error) in [
             (
                 "--lease-duration=15500ms",

@@ -199,7 +199,6 @@ impl Context {
         self.note(|known| &mut known.probes);
     }
 
-    /// Queues the policies whose params are of the kind `gvk`.
     pub(crate) fn touch_params(&self, gvk: &Gvk) {
         self.touch(self.store.with_param_kind(gvk));
     }

@@ -99,7 +99,7 @@ async fn clear_unless_led(
         Some(leader.holder().await)
     };
     let summary = clear_all(client, out, err).await;
-    // A controller that has become the leader in the meantime may have written the statuses again.
+    // A controller that became the leader during the command may have written the statuses again.
     if let (Some(before), Some(holder)) = (before, leader.holder().await)
         && before.as_ref() != Some(&holder)
     {
@@ -215,7 +215,7 @@ async fn clear_kind<K>(
     }
 }
 
-/// Deletes all status objects of one kind. They store the conditions of subjects whose own kind has no status.
+/// Deletes all status objects of one kind. They store the conditions of subjects whose kind has no `status` field.
 async fn delete_all(
     client: &Client,
     kind: &StatusObjectKind,

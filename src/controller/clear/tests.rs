@@ -131,7 +131,7 @@ async fn clear_times_out_without_response() {
     let (client, _) = client(|_| None);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
-    // The lists of policies, of probes, and of each kind of status objects fail. The 2 is for policies and probes.
+    // The lists of policies and of probes fail (2), and so does the list of each kind of status objects.
     assert_eq!(summary.n_failed, 2 + SubjectKind::opt_in().count());
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no response within 10 s"), "{err}");
@@ -175,7 +175,7 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn clear_fails_while_controller_runs() {
-    // A controller whose clock is months slow renews the Lease every two seconds.
+    // The controller's clock is months slow, but it renews the Lease every two seconds.
     let (is_clear, n_writes, complaints) =
         clear_with_lease(false, |n_looks| lease("pod-a", n_looks / 4)).await;
     assert_eq!((is_clear, n_writes), (false, 0));
@@ -231,7 +231,7 @@ async fn clear_fails_with_unknown_or_new_leader() {
         "{complaints}"
     );
 
-    // If the Lease's duration is a year, the command does not wait that long.
+    // The duration in the Lease is a year. The command waits only for `MAX_WATCH`.
     let (is_clear, n_writes, complaints) = clear_with_lease(false, |_| {
         Reply::json(&json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},

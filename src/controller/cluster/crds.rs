@@ -111,10 +111,11 @@ pub(crate) struct Crd {
     pub(crate) group: String,
     pub(crate) kind: String,
     pub(crate) plural: String,
-    /// The versions with `served: true` in the spec. The API server serves them only if the CRD is established.
+    /// The versions with `served: true` in the spec. While the CRD is not established, the API server serves none of
+    /// them.
     pub(crate) served: Vec<String>,
     pub(crate) is_established: bool,
-    /// The API server's message about why the CRD is not established, if any.
+    /// The reason, from the API server, why the CRD is not established.
     pub(crate) problem: Option<String>,
     /// The uid and the generation. If either changes, the schema may have changed.
     pub(crate) revision: (String, i64),
@@ -287,7 +288,7 @@ pub(crate) mod tests {
 
     #[test]
     fn null_fields_of_crd_become_defaults() {
-        // A new CRD has this status in its first watch event.
+        // The first watch event of a new CRD contains this status.
         let created = read(serde_json::json!({
             "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
             "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},

@@ -1,7 +1,7 @@
 //! Detects that discovery or the OpenAPI index of the API server does not reflect the current CRDs yet.
 //!
 //! After a CRD changes, the API server updates discovery and then the OpenAPI document with a delay. A status that is
-//! computed in the meantime would be replaced a moment later. So a resource or document that contradicts its CRD is
+//! computed during this delay would be replaced a moment later. So a resource or document that contradicts its CRD is
 //! pinned: the snapshot contains its previous state. All other changes are used immediately, since an operator may be
 //! installing hundreds of CRDs.
 //!
@@ -24,8 +24,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a CRD is pinned because its document has not changed.
 ///
-/// This limit is shorter than [`LIMIT`], since the document may have changed before the watch reported the CRD. Then no
-/// further change follows.
+/// This limit is shorter than [`LIMIT`], since the document may have changed before the watch reported the CRD. In that
+/// case, no further change follows.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 
 /// How long a CRD is pinned in total, even if the CRD keeps changing.
@@ -47,7 +47,7 @@ pub(crate) struct DiscoveryLag {
     changing: BTreeMap<(GroupVersion, String), ExpectedChange>,
     /// Documents that may change, with their previous URL and a deadline.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
-    /// The pinned CRDs, with the start time of the pin.
+    /// The pinned CRDs, with the time at which each was pinned.
     held: BTreeMap<String, Instant>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct DiscoveryLag {
 struct ExpectedChange {
     /// The URL of the document before the change.
     address: Option<String>,
-    /// The resources that appear or disappear with the change.
+    /// The resources that the change adds or removes.
     resources: BTreeSet<Gvr>,
     until: Instant,
 }
@@ -65,8 +65,8 @@ struct ExpectedChange {
 enum Missing {
     /// A resource whose CRD is established.
     Resource(Gvr),
-    /// The document of a group version that has an established CRD, or that is served and had a document before. (For
-    /// example, a starting API server publishes its documents one after the other.)
+    /// The document of a group version that has an established CRD, or that is served and had a document before. The
+    /// latter happens when an API server starts, since it publishes its documents one after the other.
     Document(GroupVersion),
 }
 
@@ -143,8 +143,8 @@ impl Pinned {
 }
 
 impl DiscoveryLag {
-    /// Records that the CRD `name` changed from `old` to `new`. `index` is the OpenAPI index before the change. If the
-    /// index is empty, documents count as changed as soon as they exist.
+    /// Records that the CRD `name` changed from `old` to `new`. `index` is the OpenAPI index before the change. With an
+    /// empty index, each document counts as changed as soon as it exists.
     pub(crate) fn note(
         &mut self,
         name: &str,
@@ -187,7 +187,6 @@ impl DiscoveryLag {
         }
     }
 
-    /// Records that the document of `gv` may change.
     pub(crate) fn note_possible(&mut self, gv: GroupVersion, index: &Index, now: Instant) {
         let address = index.get(&gv).cloned();
         self.may_change.insert(gv, (address, now + MAY_CHANGE));
@@ -573,7 +572,7 @@ mod tests {
         let mut lag = DiscoveryLag::default();
         let mut is_held = |n: u32| {
             let now = start + Duration::from_secs(1) * n;
-            // The CRD is deleted and recreated, and its resource is always listed.
+            // The CRD is deleted and recreated. Discovery always lists its resource.
             lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
             let progress = progress(&mut lag, &Crds::new(), true, Some("1"), now);
             lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);

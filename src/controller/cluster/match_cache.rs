@@ -36,7 +36,7 @@ impl MatchCache {
         matches
     }
 
-    /// Removes all entries, since the served resources have changed.
+    /// Removes all entries. Called when the served resources change.
     pub(crate) fn clear(&self) {
         self.lock().clear();
     }

@@ -13,7 +13,7 @@ use crate::version::ClusterVersion;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterSnapshot {
     pub(crate) mapper: Arc<RestMapper>,
-    /// The version that the API servers have reported recently, or the default version before the first response.
+    /// The version that the API servers reported last. Before the first response, the default version.
     pub(crate) server: ClusterVersion,
     /// Incremented when the version or the resources change.
     pub(crate) revision: u64,
@@ -24,7 +24,7 @@ pub(crate) struct ClusterSnapshot {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Group versions whose resources or discovery failures changed.
+    /// Group versions whose resources or discovery errors changed.
     pub(crate) resources: BTreeSet<GroupVersion>,
     /// Group versions whose schemas changed.
     pub(crate) schemas: BTreeSet<GroupVersion>,

@@ -22,8 +22,8 @@ use crate::telemetry::metrics::ErrorReason;
 /// Source: Kubernetes `cmd/kube-controller-manager/app/controllermanager.go`, `NewLeaderHealthzAdaptor`.
 const HUNG_AFTER: Duration = Duration::from_secs(20);
 
-/// How long the API server may reject the certificates or credentials of a standby before the standby exits. After the
-/// restart, the process loads them again. (Without a restart, replaced files are loaded within a minute.)
+/// How long the API server may reject the certificates or credentials of a standby before the standby exits. A
+/// restarted process loads them again. (A running process loads replaced files within a minute.)
 const REJECTED_LIMIT: Duration = Duration::from_secs(120);
 
 /// The timeout for releasing the Lease.
@@ -163,7 +163,7 @@ impl Elector {
             identity = self.election.identity,
             "leading"
         );
-        // As a standby, this instance did not write statuses. So all subjects are queued now.
+        // As a standby, this instance wrote no statuses. So all subjects are queued now.
         self.context.touch_all();
         let mut next = renewed + timing.retry_period;
         loop {
@@ -225,7 +225,7 @@ impl Elector {
         }
         let live = self.get().await?;
         match self.decide_and_write(live).await {
-            // Another instance has written the Lease first. The next attempt reads it again.
+            // Another instance wrote the Lease first. The next attempt reads it again.
             Err(error) if error.reason() == ErrorReason::Conflict => Ok(false),
             outcome => outcome,
         }

@@ -260,7 +260,7 @@ async fn unanswered_write_ends_before_takeover() {
     let second = start(&server, "b");
     seconds(30).await;
     server.lock().unwrap().cut.insert("a");
-    // A task writes repeatedly, as long as the first instance may write.
+    // This task writes repeatedly, as long as the first instance may write.
     let leadership = first.context.leadership.clone();
     let writes = tokio::spawn(async move {
         while let Some(permit) = leadership.may_write() {

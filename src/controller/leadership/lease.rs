@@ -64,7 +64,7 @@ impl Timing {
         reserve.min(MAX_WRITE)
     }
 
-    /// Returns the timeout of one attempt to renew the Lease. It leaves time for a second attempt.
+    /// Returns the timeout of one attempt to renew the Lease. Two attempts fit into the renew deadline.
     ///
     /// Source: client-go `tools/leaderelection/resourcelock/interface.go`, `NewFromKubeconfig`.
     pub(crate) fn request_limit(&self) -> Duration {

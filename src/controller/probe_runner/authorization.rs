@@ -58,7 +58,7 @@ struct State {
     waited: Duration,
 }
 
-/// The next step for cases that lack a response.
+/// The next step for the cases that lack a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Evaluate the cases again.
@@ -68,7 +68,7 @@ pub(super) enum Next {
 }
 
 impl AccessReviews {
-    /// Returns true if the current case lacks a response. Resets this flag for the next case.
+    /// Returns true if the current case lacks a response. Resets the flag for the next case.
     pub(super) fn take_pending(&self) -> bool {
         std::mem::take(&mut self.lock().is_open)
     }

@@ -40,7 +40,7 @@ const MAX_ENDING: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Task {
     pub(super) entry: Entry,
-    /// The CustomResourceDefinitions of the objects in the cases, which mutations need.
+    /// The CustomResourceDefinitions of the custom resources in the cases. Mutations need them.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
     /// The CustomResourceDefinition that the probes test. `None` if they test a different kind.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
@@ -55,7 +55,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Returns the memory of the parsed params and definitions, in bytes.
+    /// The memory of the parsed params and definitions, in bytes.
     fn shared_bytes(&self) -> usize {
         let params = self
             .params
@@ -78,8 +78,8 @@ impl Task {
         shared_bytes.saturating_add(probe.spec.unpacked_bytes)
     }
 
-    /// Returns the memory that the evaluation needs, in bytes. Probes are parsed one after the other, so this is the
-    /// maximum over all probes. Probes above the limit are not counted, since they are not evaluated.
+    /// Returns the memory that the evaluation needs, in bytes. Probes are parsed one after the other, so only the
+    /// largest one counts. Probes above the limit do not count, since they are not evaluated.
     fn needed_bytes(&self) -> usize {
         let probes = self.probes.iter().map(|probe| self.bytes_with(probe));
         let probes = probes.filter(|n_bytes| *n_bytes <= memory::MAX_EVALUATION);
@@ -100,7 +100,7 @@ pub(super) struct Evaluated {
     pub(super) took: Duration,
 }
 
-/// The results of each probe's cases. `None` for a case without a result yet.
+/// The results of each probe's cases. A case without a result is `None`.
 type Cases = Vec<Vec<Option<CaseStatus>>>;
 
 /// Evaluates all cases of `subject` within the limits of `place`.
@@ -479,7 +479,7 @@ impl Shared {
     }
 }
 
-/// Returns an error message if the memory of a probe and its params, `n_bytes`, exceeds the limit.
+/// Returns an error message if `n_bytes`, the memory of a probe and its params, exceeds the limit.
 fn too_large(n_bytes: usize) -> Option<String> {
     (n_bytes > memory::MAX_EVALUATION).then(|| {
         format!(
@@ -490,7 +490,7 @@ fn too_large(n_bytes: usize) -> Option<String> {
     })
 }
 
-/// Sets those cases of a probe that have no result to pending, for the reason `why`.
+/// Marks the cases of a probe that have no result as pending, for the reason `why`.
 fn pending(probe: &Probe, cases: &mut Vec<Option<CaseStatus>>, why: &str) {
     cases.resize(probe.spec.n_cases, None);
     for (name, outcome) in probe.spec.case_names().into_iter().zip(cases) {

@@ -30,7 +30,7 @@ pub(super) struct Rights {
     /// Why the probe is not allowed to use params of the cluster. `None` if it is allowed to, or does not refer to
     /// params.
     params: Option<String>,
-    /// True if params of the cluster are used.
+    /// True if the probe uses params of the cluster.
     uses_params: bool,
     /// Why the probe is not allowed to use namespaces of the cluster. `None` if it is allowed to, or needs no
     /// namespaces.
@@ -147,7 +147,7 @@ pub(super) fn params_denial(
     ))
 }
 
-/// Returns why a probe is not allowed to use its namespaces of the cluster. `None` if it is allowed to.
+/// Returns why a probe is not allowed to use namespaces of the cluster. `None` if it is allowed to.
 fn namespaces_refusal(
     probe: &StoredSpec,
     bindings: &[Arc<ValidatingAdmissionPolicyBinding>],

@@ -17,7 +17,8 @@ const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(5);
 
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time after which probes that exceeded the time limit are evaluated again. The machine may have been busy before.
+/// The time after which probes that exceeded the time limit are evaluated again. They may have exceeded it because the
+/// machine was busy.
 const LATE_AGAIN: Duration = Duration::from_secs(600);
 
 /// A task of the periodic resync.

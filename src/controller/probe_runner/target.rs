@@ -30,7 +30,7 @@ use crate::version::KubernetesVersion;
 /// The maximum number of CustomResourceDefinitions that are read for a policy's probes.
 const MAX_DEFINITIONS: usize = 16;
 
-/// Why the target of a probe is missing.
+/// Why the target of a probe was not found.
 pub(super) enum Missing {
     /// The controller does not know yet whether the target exists. When this is known, the probes are queued again.
     Unknown,
@@ -40,7 +40,7 @@ pub(super) enum Missing {
     NotFollowed(String),
 }
 
-/// Returns why the target of `probes` is missing.
+/// Returns why the target of `probes` was not found.
 pub(super) fn missing(context: &Context, id: &SubjectId, probes: &[Arc<Probe>]) -> Missing {
     let Some(target) = probes.iter().find_map(|probe| probe.spec.target.as_ref()) else {
         return Missing::Absent(format!("there is no ValidatingAdmissionPolicy {id}"));

@@ -206,7 +206,7 @@ impl ProbeRunner {
     }
 }
 
-/// Sets [`Known::awaited`] while a reconciliation waits for results. Drop resets the field.
+/// Sets [`Known::awaited`] while a reconciliation waits for results. Dropping this value resets the field.
 struct Waiting<'a> {
     probe_runner: &'a ProbeRunner,
     policy: &'a SubjectId,

@@ -81,7 +81,7 @@ struct Read {
     found: Result<Option<Found>, Unavailable>,
 }
 
-/// A namespace as unparsed JSON.
+/// A stored namespace, as unparsed JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     version: String,
@@ -213,7 +213,7 @@ async fn fetch(client: &Client, name: &str) -> Result<Option<Found>, Unavailable
     }))
 }
 
-/// A namespace whose fields are unparsed JSON.
+/// A namespace in a response. Its fields are unparsed JSON.
 #[derive(Deserialize)]
 struct Received<'a> {
     #[serde(borrow, default)]
@@ -251,7 +251,7 @@ impl Received<'_> {
     }
 }
 
-/// A namespace as it is stored.
+/// The JSON in which a namespace is stored.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
@@ -331,7 +331,7 @@ impl Given {
         failures.any(|why| why.is_transient)
     }
 
-    /// Returns why a requested namespace is unknown, and resets this reason. `None` if no unknown namespace was
+    /// Returns why a requested namespace is unknown, and resets the reason. `None` if no unknown namespace was
     /// requested since the last call.
     pub(crate) fn take_failure(&self) -> Option<String> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,8 +37,8 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<SubjectId>,
-    /// Subjects in the order in which they were queued with low priority. Entries of subjects that no longer wait with
-    /// low priority are skipped.
+    /// Subjects in the order in which they were queued with low priority. Subjects that no longer wait with low
+    /// priority are skipped.
     broad: VecDeque<SubjectId>,
     /// The number of running subjects with normal priority.
     n_running: usize,
@@ -50,7 +50,7 @@ struct State {
 enum Priority {
     #[default]
     Normal,
-    /// Processed after the subjects with normal priority, for at most [`MAX_YIELD`].
+    /// These subjects are processed after the subjects with normal priority, but wait at most [`MAX_YIELD`].
     Low,
 }
 
@@ -223,7 +223,7 @@ impl State {
         item.again = false;
         item.waiting_since = None;
         self.n_running += usize::from(item.priority == Priority::Normal);
-        // This run replaces a pending retry.
+        // This run replaces the retry after a backoff.
         if let Some(due) = item.delayed_until.take() {
             self.delayed.remove(&(due, id.clone()));
         }

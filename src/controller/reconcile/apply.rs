@@ -1,8 +1,8 @@
 //! Writes the status of a policy by server-side apply.
 //!
 //! The controller owns `observedGeneration`, `typeChecking` and its conditions. Conditions of other managers remain,
-//! since the list is a map by type. kube-controller-manager also applies `observedGeneration` and `typeChecking`, once
-//! for each new generation. The controller forces ownership.
+//! since server-side apply merges the list by the type of each condition. kube-controller-manager also applies
+//! `observedGeneration` and `typeChecking`, once for each new generation. The controller applies them with force.
 //!
 //! A write contains the resource version from which the status was computed. If the policy has changed since then, the
 //! API server rejects the write. So a status is never written to a different generation.

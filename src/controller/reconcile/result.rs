@@ -14,7 +14,8 @@ pub(crate) enum ReconcileResult {
 }
 
 impl ReconcileResult {
-    /// Returns true if the subject must be reconciled again after a backoff. Otherwise the next change queues it.
+    /// Returns true if the subject must be reconciled again after a backoff. If false, only a change queues the subject
+    /// again.
     pub(crate) const fn retries_with_backoff(self) -> bool {
         matches!(self, Self::Conflict | Self::Skipped(Skipped::RateLimited))
     }

@@ -198,7 +198,8 @@ mod tests {
     use crate::policy::subject::SubjectKind;
     use crate::telemetry::Metrics;
 
-    /// A webhook can also cause a conflict. An object that counted as deleted after a conflict would never be deleted.
+    /// The conflict may come from a webhook, not from a deletion. If it counted as a deletion, the status object would
+    /// never be deleted.
     #[tokio::test(start_paused = true)]
     async fn conflict_of_deletion_is_retried() {
         let n = std::sync::atomic::AtomicUsize::new(0);

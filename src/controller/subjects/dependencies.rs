@@ -145,7 +145,7 @@ mod tests {
             (&apps, resources("v1"), false),
             (&apps, resources("rules.example.com/v2"), true),
             (&apps, schemas("autoscaling/v1"), true),
-            // The schema `apps/v1` was not used in the check, so its change has no effect.
+            // The check did not use the schemas of `apps/v1`, so their change has no effect.
             (&apps, schemas("apps/v1"), false),
             (&apps, crds("rules.example.com", "Limit"), true),
             (&apps, crds("rules.example.com", "Other"), false),
@@ -166,7 +166,7 @@ mod tests {
                 "{dependencies:?} {change:?}"
             );
         }
-        // The profile `upstream` treats the core group like any other group.
+        // With the profile `upstream`, the core group matches any group.
         let change = resources("events.k8s.io/v1");
         assert!(core.are_touched_by(&change, Profile::Upstream));
     }

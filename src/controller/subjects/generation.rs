@@ -20,8 +20,8 @@ impl Generation {
         Self {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
-            // A probe whose spec is too large to store cannot be evaluated, so its generation differs from that of the
-            // stored probe.
+            // A probe whose spec is too large to store cannot be evaluated. Its generation must differ from the
+            // generation of the same probe after it is stored.
             content: probe.spec.hash ^ rejected,
         }
     }

@@ -361,8 +361,8 @@ fn subject(spec: &PolicyProbeSpec) -> SubjectId {
 
 /// Sets the bindings that the `target` of `spec` implies.
 ///
-/// If the target does not allow a field of the spec, returns a message about the first such field. `text` is the JSON
-/// of the spec, which shows the fields that are set.
+/// If the spec sets a field that the target does not allow, returns a message about the first such field. `text` is the
+/// JSON of the spec, which shows which fields are set.
 fn aim(spec: &mut PolicyProbeSpec, target: &Target, text: &str) -> Option<String> {
     let given: BTreeMap<String, IgnoredNull> = serde_json::from_str(text).unwrap_or_default();
     let has = |field: &str| {

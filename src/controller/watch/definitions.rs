@@ -27,7 +27,7 @@ const DEFINITIONS: SubjectKind = SubjectKind::CustomResourceDefinition;
 
 /// A CRD as the watch deserializes it, with the data about its rules if CRDs are subjects.
 pub(crate) trait ReadDefinition: Resource<DynamicType = ()> + DeserializeOwned {
-    /// Returns the CRD and the data about its rules, if any.
+    /// Returns the CRD, and the data about its rules if CRDs are subjects.
     fn parts(self) -> (CustomResourceDefinition, Option<Rules>);
 }
 
@@ -220,7 +220,7 @@ pub(crate) mod tests {
             assert_eq!(with.metadata, without.metadata);
             assert_eq!(Crd::from(with), without.into());
         }
-        // The types with rules and without rules reject the same input.
+        // Both types reject the same input.
         let odd = json!({"spec": {"versions": 7}}).to_string();
         serde_json::from_str::<WithRules>(&odd).unwrap_err();
         serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();
@@ -305,7 +305,7 @@ pub(crate) mod tests {
         assert!(state.orphan("odd").is_some());
         assert_eq!(queued().await, [id("odd")].into());
 
-        // Only a change is queued.
+        // An event that does not change the spec queues nothing.
         put(&mut listener, "a", 1, EventSource::Watched);
         put(&mut listener, "b", 2, EventSource::Watched);
         assert_eq!(queued().await, [id("b")].into());
@@ -313,7 +313,7 @@ pub(crate) mod tests {
         assert_eq!(stored(), [id("a")]);
         assert_eq!(queued().await, [id("b")].into());
 
-        // The names from an interrupted list are not used.
+        // The names from an interrupted list are discarded.
         listener.begin();
         put(&mut listener, "a", 1, EventSource::Listed);
         listener.keep("odd");

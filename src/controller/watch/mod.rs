@@ -408,7 +408,7 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
         return;
     }
     context.log_throttle.watch_forbidden(source, &text);
-    // Policies must not wait for a watch that lacks a permission.
+    // Policies must not wait for a watch whose permission is missing.
     if go_on_without(context, source) && is_news {
         context.touch_all();
     }

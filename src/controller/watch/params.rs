@@ -29,8 +29,8 @@ use crate::policy::subject::SubjectId;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// Returns all listed objects of the kind of `resource`. If the kind is not watched, starts a watch. The policy is
-/// queued when objects change that its `references` select.
+/// Returns all listed objects of the kind of `resource`. If the kind is not watched, starts a watch. When an object
+/// changes that the `references` select, the policy is queued.
 pub(crate) fn referred<'a>(
     context: &Arc<Context>,
     resource: &ApiResource,
@@ -88,8 +88,8 @@ struct ParamHandler<'a> {
 impl ParamHandler<'_> {
     /// Queues the policies that refer to changed objects.
     ///
-    /// After the first list, or if a problem was published instead of the objects, publishes the objects. Then all
-    /// policies with params of the kind are queued.
+    /// After the first list, and after a problem that was published instead of the objects, publishes the objects and
+    /// queues all policies with params of the kind.
     fn notify(&mut self, changed: &[Changed], was_known: bool) {
         let (context, gvk) = (self.context, &self.resource.gvk);
         let was_hidden = self.trouble.end(context, self.resource);

@@ -14,7 +14,7 @@ pub(crate) struct UnreadableObjects {
     /// The resource and its group, such as `policyprobes.vap-status.dev`.
     resource: String,
     names: BTreeSet<String>,
-    /// Names of unreadable objects in the list that is currently received.
+    /// Names of unreadable objects in the list that is being received. `None` if no list is being received.
     listed: Option<BTreeSet<String>>,
 }
 

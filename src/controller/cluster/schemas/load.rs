@@ -105,8 +105,8 @@ impl Loader {
         let mut is_transient = false;
         let document = match self.fetch(address, budget).await {
             // The document has changed since the index was read. The URL without the hash returns the current version,
-            // which is used for now. The loop in `until_there` continues to request `address`, since the document may
-            // change back. If the index lists a new URL, another task loads that URL.
+            // which is used until the index is read again. The loop in `until_there` continues to request `address`,
+            // since the document may change back. If the index lists a new URL, another task loads that URL.
             //
             // Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
             Err(Error::Status {
@@ -218,7 +218,7 @@ async fn until_there(
         };
         shared.metrics.schema_lookup(Lookup::Failed);
         if failing.is_none() {
-            // Only the first failure notifies the waiting policies.
+            // Repeated failures do not notify the waiting policies again.
             shared.note(&gv, &address, Load::Missing(error.to_string()));
             n_pauses = 0;
         }

@@ -205,13 +205,12 @@ impl SchemaCache {
 
 enum Look {
     Ready(Schemas),
-    /// Some documents are loading. The value is the time until which the caller waits. `None` if the caller must not
-    /// wait any longer.
+    /// Some documents are loading. The caller waits until this time. `None` if the caller must not wait any longer.
     Pending(Option<Instant>),
 }
 
 impl SchemaCache {
-    /// Returns the documents if each is loaded or unavailable. Starts to load documents that are requested for the
+    /// Returns the documents if each is loaded or unavailable. Starts loading documents that are requested for the
     /// first time.
     fn look(
         &self,
@@ -290,8 +289,8 @@ impl SchemaCache {
         Look::Ready(schemas)
     }
 
-    /// Returns the cache entry of the document at `address`. A missing entry is created. It replaces the entry of an
-    /// older version.
+    /// Returns the cache entry of the document at `address`. Creates a missing entry, which replaces the entry for an
+    /// older version of the document.
     fn document<'a>(
         &self,
         state: &'a mut State,

@@ -129,7 +129,7 @@ impl Shared {
     }
 }
 
-/// A document that a check lacked.
+/// A document that was unavailable during a check.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
     pub(crate) reason: String,

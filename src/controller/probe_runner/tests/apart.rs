@@ -155,7 +155,7 @@ async fn recreated_policy_does_not_get_old_results() {
     });
     context.probe_runner.add(&id("a"));
     evaluated_and_not_written(&context, &log).await;
-    // In a running controller, the watch queues the new policy.
+    // In a running controller, the watch would queue the new policy.
     reconcile(&context, &id("a")).await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;
     let status = last_written(&log, "p").unwrap();

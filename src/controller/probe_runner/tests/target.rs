@@ -152,8 +152,8 @@ fn failed<T>(result: Result<T, Unavailable>) -> (String, bool) {
     (unavailable.text, unavailable.is_transient)
 }
 
-/// Returns a context and an entry for generation 2 of the CRD `a`. The API server responds with `items`, or fails
-/// without `items`.
+/// Returns a context and an entry for generation 2 of the CRD `a`. The API server responds with `items`. If `items` is
+/// `None`, it responds with an error.
 fn with_definition(items: Option<Value>) -> (Context, Entry) {
     let context = context_of(&[DEFINITION], move |_| {
         Some(match &items {
@@ -206,7 +206,7 @@ async fn total_size_of_definitions_is_limited() {
     let none = target::definitions(&context, names(&["a"])).await.ok();
     assert!(none.unwrap().unpack().unwrap().is_empty());
 
-    // The JSON of each definition is 18 bytes longer than its description.
+    // The JSON of each definition has 18 bytes in addition to its description.
     let half = memory::MAX_DEFINITIONS_OF_POLICY / 2 - 18;
     let (context, _) = with_definition(Some(text(half)));
     let both = target::definitions(&context, names(&["a", "b"])).await;

@@ -15,8 +15,7 @@ use crate::policy::subject::SubjectId;
 use crate::telemetry::Metrics;
 
 pub(super) enum Guarded<T> {
-    /// The step returned this value. If the value records an interruption of an inner step, [`Late`] contains the
-    /// details.
+    /// The step returned this value. If an inner step was interrupted, [`Late`] contains the details.
     Done(T, Late),
     Panicked,
     /// The step was interrupted because it exceeded its time limit.
@@ -98,7 +97,7 @@ pub(super) fn panicked(policy: &SubjectId, metrics: &Metrics) {
 
 /// Moves the check of `entry` to the next lane, which has a longer time limit. Returns true if there is such a lane.
 ///
-/// Otherwise records and logs that the check exceeded its time limit.
+/// If there is no next lane, records and logs that the check exceeded its time limit.
 pub(super) fn defer(context: &Context, entry: &Entry, late: &LateStep) -> bool {
     let Late {
         next,

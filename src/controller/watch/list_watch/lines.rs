@@ -23,8 +23,7 @@ pub(super) struct Lines {
     chunk: Bytes,
     /// The start of a line whose end has not been received.
     begun: Vec<u8>,
-    /// The event type and the identity of the object in a line that is too long. `Some` until the end of the line is
-    /// received.
+    /// The event type and the object's identity in the current line. `None` unless the line is too long.
     skim: Option<Box<Skim>>,
 }
 

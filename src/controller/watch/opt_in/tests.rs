@@ -226,7 +226,7 @@ async fn opt_in_kind_is_watched_while_it_is_served() {
         assert!(text.contains(&line), "{text}");
     };
 
-    // Before the first discovery, there is neither an obstacle nor a metric.
+    // Before the first discovery, no obstacle is known, and there is no metric.
     pause().await;
     assert_eq!(state.obstacle(), None);
     assert!(

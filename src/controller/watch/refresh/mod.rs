@@ -185,8 +185,8 @@ impl Refresher {
                 let retained = |name: String| Some((self.crds.get(&name)?.clone(), name));
                 let retained: Vec<_> = kept.into_iter().filter_map(retained).collect();
                 listed.extend(retained.into_iter().map(|(crd, name)| (name, crd)));
-                // It is unknown when these changes happened, so the index may already reflect them. With the empty
-                // index `none`, documents count as changed as soon as they exist.
+                // The time of these changes is unknown, so the index may already reflect them. With the empty index
+                // `none`, each document counts as changed as soon as it exists.
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
                     if old != new {

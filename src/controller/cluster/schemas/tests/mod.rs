@@ -174,7 +174,7 @@ async fn hanging_document_does_not_block_callers() {
     let asked = cache.get(&id("p"), &needed, &index).await;
     assert!(matches!(asked, SchemaRequest::Pending));
     assert!(start.elapsed() <= GRACE);
-    // The policy is queued again when the document is late, and again when the request has timed out.
+    // The policy is queued twice: when the document is late, and when the request has timed out.
     tokio::time::sleep(Duration::from_millis(1900)).await;
     assert_eq!(queued(&cache).await, Vec::<String>::new());
     for (wait, expect) in [
@@ -232,7 +232,7 @@ async fn redirected_document_is_requested_again_without_hash() {
     assert_eq!(paths(&log), ["/a?hash=1", "/a"]);
 }
 
-/// The index does not show a document that changes and then changes back, since its URL is the same again.
+/// If a document changes and changes back, its URL is the same again. So the index does not show the change.
 #[tokio::test(start_paused = true)]
 async fn reverted_document_is_read_again() {
     let moved_back = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -362,7 +362,6 @@ async fn panic_of_document_task_is_reported_and_task_is_retried() {
     assert!(missing.reason.contains("internal error"), "{missing:?}");
     let text = cache.shared.metrics.encode().unwrap();
     assert!(text.contains("panics_total 1"), "{text}");
-    // The next attempt succeeds.
     tokio::time::sleep(Duration::from_secs(61)).await;
     let schemas = get(&cache, &needed, &index).await;
     assert!(schemas.waiting.is_empty(), "{schemas:?}");
