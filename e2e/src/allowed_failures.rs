@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// Metrics that are zero unless there is a failure.
+/// Metrics that are zero if there are no failures.
 const METRICS: [&str; 6] = [
     "vap_sync_errors_total",
     "vap_reconcile_errors_total",
@@ -29,7 +29,7 @@ pub enum Level {
     Error,
 }
 
-/// A failure that a test allows. It may be absent unless it is [`AllowedFailure::required`].
+/// A failure that a test allows. The failure need not occur, unless it is [`AllowedFailure::required`].
 #[derive(Clone, Debug)]
 pub struct AllowedFailure {
     kind: Kind,
@@ -152,8 +152,8 @@ impl fmt::Display for AllowedFailure {
     }
 }
 
-/// Returns the failures while an API server is down or starting: watches fail with any error, and a warning reports
-/// them.
+/// Returns the allowed failures while an API server is down or starting: watches that fail with any of the reasons, and
+/// the warnings about them.
 #[must_use]
 pub fn outage() -> Vec<AllowedFailure> {
     let reasons = [
@@ -161,7 +161,7 @@ pub fn outage() -> Vec<AllowedFailure> {
         "timeout",
         "server",
         "throttled",
-        // A starting API server rejects all requests with this reason.
+        // A starting API server rejects all requests with the reason `Forbidden`.
         "forbidden",
     ];
     let mut failures = vec![
@@ -173,8 +173,8 @@ pub fn outage() -> Vec<AllowedFailure> {
     failures
 }
 
-/// Returns the failures when a watch of the new kind `source` starts. An API server initializes the storage of a kind
-/// on the first request. Until the storage is ready, the response has status 429.
+/// Returns the allowed failures when a watch of the new kind `source` starts. An API server initializes the storage of
+/// a kind on the first request. Until the storage is ready, the API server responds with status 429.
 #[must_use]
 pub fn new_kind(source: &str) -> [AllowedFailure; 2] {
     [

@@ -53,8 +53,8 @@ pub fn controller_records(directory: &Path) -> Result<Vec<Value>> {
     Ok(events)
 }
 
-/// Returns the verb and resource of each request of the controller, except for requests about probes.
-/// Example: `patch mutatingadmissionpolicystatuses/status`.
+/// Returns the verb and resource of each request of the controller, such as `patch
+/// mutatingadmissionpolicystatuses/status`. Omits requests about probes.
 ///
 /// # Errors
 /// Returns an error like [`controller_records`].

@@ -55,7 +55,7 @@ pub async fn wait_for<F: Future<Output = Result<Value>>>(
     }
 }
 
-/// Polls `versions` until the result is unchanged for one second. Returns the result.
+/// Polls `versions` until it returns the same result for one second. Returns this result.
 pub async fn settled<T: PartialEq, F: Future<Output = T>>(versions: impl Fn() -> F) -> T {
     let mut before = versions().await;
     loop {

@@ -49,7 +49,7 @@ impl Response {
             .unwrap_or_default()
     }
 
-    /// Returns true if the request was allowed, or denied by a policy.
+    /// Returns true if the request was allowed, or was denied by a policy.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.status < 300 || self.message().contains("ValidatingAdmissionPolicy '")

@@ -152,7 +152,6 @@ fn expectation(response: &Response) -> Value {
     let cause = message
         .split_once("denied request: ")
         .map_or(message, |(_, cause)| cause);
-    // Only the end of the message is compared. For an unusable binding, the beginning of our message is different.
     let cause = cause
         .rsplit_once("failed to configure binding: ")
         .map_or(cause, |_| cause);

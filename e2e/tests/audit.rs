@@ -116,7 +116,7 @@ impl Bench {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Returns the error of a dry run that creates the object. Returns an empty string if the creation is allowed.
+    /// Returns the error of a dry run that creates the object. Empty if the creation is allowed.
     fn dry_run(&self, manifest: &str) -> String {
         let path = self.file("dry-run.yaml", manifest);
         let output = self.kubectl(&["create", "--dry-run=server", "-f", path.to_str().unwrap()]);

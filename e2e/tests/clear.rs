@@ -214,7 +214,7 @@ async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
     let copied = policies(&client).get("copied").await.unwrap();
     let copy = json!({"conditions": copied.status.unwrap().conditions});
     apply_as(&client, "copied", "gitops", copy).await;
-    // The controller becomes an owner again, although the content of the condition was correct.
+    // The controller becomes an owner again, even though the content of the condition was correct.
     let deadline = Instant::now() + TIMEOUT;
     loop {
         let sound = policies(&client).get("sound").await.unwrap();

@@ -44,8 +44,8 @@ struct Trial {
     body: Value,
     case: Value,
     kind: String,
-    /// True if the request cannot be a dry run and may fail for other reasons. A response that is not a decision of a
-    /// policy then means that no policy denied the request.
+    /// True if the request cannot be a dry run and may fail for other reasons. Then only a policy's denial counts as
+    /// denied, and any other response counts as allowed.
     may_fail_later: bool,
 }
 

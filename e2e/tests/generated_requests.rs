@@ -187,7 +187,8 @@ fn user(replay: &Replay, request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Creates the object `one` at `path`. Ephemeral containers are added by their subresource, because a new Pod has none.
+/// Creates the object `one` at `path`. Ephemeral containers are added afterwards through their subresource, because a
+/// new Pod must not have any.
 async fn stored(client: &Client, (path, one): (&str, &str), mut object: Value) -> Response {
     let spec = object.get_mut("spec").and_then(Value::as_object_mut);
     let ephemeral = spec.and_then(|spec| spec.remove("ephemeralContainers"));

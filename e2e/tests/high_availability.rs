@@ -388,8 +388,7 @@ impl HandOver {
         let pod = successor.split_once('_').unwrap().0;
         let to_status = match (status, ended.get(pod)) {
             (Some(status), _) => Some(since(status.answered)),
-            // The successor lived longer than `MAX_GAP` without writing a status. The lifetime is a lower bound of the
-            // time.
+            // The successor lived for at least `MAX_GAP` without writing a status, so the hand-over counts as late.
             (None, Some(end)) if since(*end) >= MAX_GAP => Some(since(*end)),
             (None, Some(_)) => None,
             (None, None) => panic!("{successor} acquired the Lease and wrote nothing"),
@@ -467,7 +466,7 @@ async fn replicas_killed_at_random_have_consistent_writes() {
             replicas.running[1 - leading].await_ready().await;
         }
         tokio::time::sleep(random.duration(Duration::from_secs(2))).await;
-        // In most cases, the leader is killed.
+        // In 80% of the cases, the leader is killed.
         let i = if random.permille(800) {
             leading
         } else {

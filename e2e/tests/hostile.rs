@@ -41,7 +41,7 @@ use tokio::task::JoinHandle;
 /// The number of groups of hostile objects. Two rounds contain about 150 objects, and several variants of each family.
 const N_GROUPS: u64 = 32;
 
-/// The numbers of valid policies: those created together with hostile objects, and those created afterwards.
+/// The numbers of valid policies that are created together with hostile objects, and afterwards.
 const N_SOUND: [usize; 2] = [12, 12];
 
 /// The time limit for the conditions of a valid policy.

@@ -72,8 +72,7 @@ fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
 #[tokio::test]
 async fn manifests_are_accepted_by_the_api_server() {
     let control_plane = ControlPlane::builder().start().await.unwrap();
-    // A dry run stores nothing, so objects to which others refer are created first. The pod security standard of the
-    // real namespace must apply.
+    // A dry run stores nothing, so the namespace is created first. Its pod security standard then applies to the pods.
     let config = repository().join("config");
     let namespace = config.join("controller/namespace.yaml");
     output(

@@ -359,7 +359,7 @@ impl Case {
         Ok(prepared)
     }
 
-    /// Adds a request for the witness of a finding, and the predicted response.
+    /// Adds the request of a finding's witness, and the predicted response.
     fn add_witness(&self, finding: &Value, witness: &Value, prepared: &mut Prepared) {
         let request = &witness["request"];
         let of_resource = |field: &str| request["resource"][field].as_str().unwrap_or_default();
@@ -388,7 +388,7 @@ impl Case {
         };
         let error = witness["error"].as_str().unwrap();
         let (is_denied, says) = match finding["consequence"]["id"].as_str() {
-            // For a binding, the finding has no consequence. Its help contains the prediction.
+            // A finding about a binding has no consequence. Its help contains the prediction.
             Some("denied") | None => (true, error.to_owned()),
             Some("other-message") => {
                 let validation = &self.spec["validations"][0];

@@ -128,7 +128,7 @@ async fn cluster(token: &str) -> (ControlPlane, Client, Client) {
     (control_plane, admin, tenant)
 }
 
-/// Returns cases by which the tenant tries to find out the token. A case combines a guess with an expected result.
+/// Returns cases with which the tenant tries to guess the token. A case combines a guess with an expected result.
 fn guesses(namespace: &str) -> Vec<Value> {
     let mut expected = vec![
         json!({"decision": "Allow"}),

@@ -570,7 +570,8 @@ async fn probes_of_definitions_without_status_crd_are_pending() {
     controller.finish().await.unwrap();
 }
 
-/// The controller watches definitions once, with and without the flag. Without the flag, it requests no status objects.
+/// The controller has one watch of definitions, with and without the flag. Without the flag, it requests no status
+/// objects.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_have_only_one_watch() {
     let cluster = Cluster::start().await;
@@ -621,7 +622,7 @@ async fn only_one_of_two_replicas_writes_definitions() {
         .await
         .unwrap();
     let names: Vec<String> = (0..5).map(|n| format!("kind{n}")).collect();
-    // The CRD of probes has rules. Its status shows that one replica is the leader.
+    // The CRD of probes has rules, so it has a status. This status shows that one replica is the leader.
     let of_probes = "policyprobes.vap-status.dev";
     cluster.wait(of_probes, "Ready", "True/Ready").await;
     cluster.settle().await;

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 const INTERVAL: Duration = Duration::from_millis(2);
 
-/// The number of alternating runs with and without mutants. The difference between the two durations is small compared
-/// with each duration, so the mean of many runs is needed.
+/// The number of alternating runs with and without mutants. The two durations differ little, so the means of many runs
+/// are compared.
 const TURNS: usize = 8;
 
 const CASES: usize = 125;
@@ -59,7 +59,8 @@ fn main() -> Result<()> {
     fs::write(path("objects.json"), serde_json::to_string(&list)?)?;
     let mut documents = String::new();
     for object in &objects {
-        // A document that begins with `{` would be parsed as JSON, so the first line is not JSON.
+        // Each object is written as a list of YAML fields, because a document that begins with `{` would be parsed as
+        // JSON.
         write!(documents, "---\nkind: Deployment\n")?;
         for (name, value) in object.as_object().into_iter().flatten() {
             if name != "kind" {

@@ -137,7 +137,7 @@ async fn wildcards(
 ) -> Result<()> {
     let mut install = control_plane.kubectl()?;
     install.args(["apply", "--server-side", "--force-conflicts", "-R", "-f"]);
-    // A failure of kubectl is ignored, because the folder may contain several versions of a CRD.
+    // A failure of kubectl is ignored, because the folder may contain several versions of the same CRD.
     let outcome = install.arg(crds).output()?;
     let log = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let n_crds = log

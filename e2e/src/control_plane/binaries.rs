@@ -248,7 +248,7 @@ fn build_once(cache: &Path, directory: &Path) -> Result<()> {
         return Ok(());
     }
 
-    // This process holds the lock, so the directory is from a build that was killed.
+    // This process holds the lock, so an existing partial directory is left over from a build that was killed.
     let partial = with_suffix(directory, "partial");
     if partial.exists() {
         fs::remove_dir_all(&partial).with_context(|| partial.display().to_string())?;
@@ -306,8 +306,8 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
         .env("GOWORK", "off")
         .env_remove("GOOS")
         .env_remove("GOARCH")
-        // The Go command inherits the open lock file. It thus holds the lock even if this process is killed. Other
-        // processes do not use its output directory.
+        // The Go command inherits the open lock file, so it keeps the lock if this process is killed. Until the command
+        // ends, no other process uses its output directory.
         .stdin(Stdio::from(lock.try_clone().context("lock file")?))
         .stdout(Stdio::null())
         .status()

@@ -104,8 +104,8 @@ impl Credentials {
 
     /// Returns the kubeconfig file of a user, who must have been passed to [`Self::create`].
     pub(crate) fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
-        // A user name may contain characters that are invalid in a file name, so the file name contains a number
-        // instead.
+        // The file name contains a number, because the user name may contain characters that are invalid in a file
+        // name.
         let number = self
             .tokens
             .keys()

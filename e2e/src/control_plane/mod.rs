@@ -274,7 +274,7 @@ impl ControlPlane {
         self.kcm = None;
     }
 
-    /// Starts the API server. Tries another port if another process takes the port in the meantime.
+    /// Starts the API server on a free port. If another process takes the port first, tries a different port.
     async fn start_api_server_on_a_free_port(&mut self) -> Result<()> {
         let mut attempts = 5;
         loop {

@@ -18,8 +18,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// The janitor's script. It kills and removes repeatedly until the directory does not exist. A dying process may still
-/// write to the directory.
+/// The janitor's script. A dying process may still write to the directory, so the script kills the group and removes
+/// the directory until it does not exist.
 const JANITOR: &str = r#"
 trap '' HUP INT QUIT TERM
 while read -r _; do :; done
@@ -97,8 +97,8 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // The kernel reuses the number of the process group only after the anchor is reaped. Before that, the janitor
-        // must have killed the group.
+        // The janitor must kill the group before the anchor is reaped, since the kernel may then reuse the number of
+        // the group.
         drop(self.janitor.stdin.take());
         let _ = self.janitor.wait();
         end(&mut self.anchor);

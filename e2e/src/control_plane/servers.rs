@@ -42,7 +42,7 @@ pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Proce
     command
         .current_dir(sandbox.directory())
         .args(["--name=default", "--data-dir=etcd"])
-        // Tests do not need the data after a crash of the machine.
+        // The data need not survive a crash of the machine.
         .arg("--unsafe-no-fsync")
         .arg(format!("--listen-client-urls={ETCD_SOCKET}"))
         .arg(format!("--advertise-client-urls={ETCD_SOCKET}"))
@@ -84,7 +84,8 @@ pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> 
         ]))
         .arg("--service-account-issuer=https://kubernetes.default.svc")
         .arg("--authorization-mode=RBAC")
-        // This admission plugin requires service accounts for pods. No controller creates them here.
+        // This admission plugin requires that the service account of a pod exists. No controller creates service
+        // accounts here.
         .arg("--disable-admission-plugins=ServiceAccount")
         .args(&control_plane.api_server_args);
     Process::spawn(sandbox, "kube-apiserver", command)

@@ -69,7 +69,7 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
         None => forwarded(&inner, forward, kind, &path).await,
     };
     if kind == Kind::Write {
-        // The delay gives the client time to read the response before the watch events.
+        // The delay gives the client time to read the response before the watch event arrives.
         let answered = inner.answered_writes.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -106,7 +106,7 @@ async fn disturbed(
         }
         return Ok(answer.body(full_body(body.to_string()))?);
     }
-    // True if the API server receives the request.
+    // True if the request is forwarded to the API server.
     let is_seen = random.permille(500);
     match fault {
         Fault::Delay => {

@@ -50,9 +50,9 @@ faults! {
     Gone = "410",
     /// Too many requests, with a retry after one second.
     TooManyRequests = "429",
-    /// The API server fails.
+    /// The API server responds with an internal error.
     InternalError = "500",
-    /// The API server is not available.
+    /// The API server responds that it is unavailable.
     Unavailable = "503",
     /// A response or an event is truncated, and the connection is cut.
     HalfLine = "half-line",
@@ -67,7 +67,7 @@ impl Fault {
             Self::Reorder => false,
             Self::Conflict => kind == Kind::Write,
             Self::Gone => kind == Kind::Watch,
-            // For watches, these faults are injected into events.
+            // In watches, this fault is injected into events instead.
             Self::HalfLine => kind != Kind::Watch,
             Self::Unreadable => kind == Kind::Read,
             Self::Delay

@@ -157,7 +157,7 @@ async fn serve(listener: TcpListener, inner: Arc<Inner>) {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // The process has too many open files. Other connections may be closed in the meantime.
+                // The process has too many open files. The pause gives other connections time to close.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
@@ -204,7 +204,7 @@ impl Inner {
         Some((fault, random))
     }
 
-    /// Waits until a connection in a black hole must be cut. If black holes stay open, waits forever.
+    /// Waits until the connections in black holes must be cut. If they stay open, waits forever.
     async fn black_hole(&self) {
         let holes = match self.schedule.borrow().as_ref() {
             Some(schedule) => schedule.black_holes,

@@ -15,11 +15,11 @@ pub struct Schedule {
     pub requests_permille: u64,
     /// The number of faults per 1,000 watch events.
     pub events_permille: u64,
-    /// The end of connections in black holes.
+    /// Determines when connections in black holes end.
     pub black_holes: BlackHoles,
 }
 
-/// The end of connections in black holes after the proxy becomes quiet.
+/// Determines when connections in black holes end after the proxy becomes quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlackHoles {
     /// The connection is cut after this time. This simulates a network that lost the connection's state in an outage.
@@ -50,7 +50,7 @@ impl Schedule {
         self
     }
 
-    /// Sets the end of connections in black holes.
+    /// Determines when connections in black holes end.
     #[must_use]
     pub fn black_holes(mut self, black_holes: BlackHoles) -> Self {
         self.black_holes = black_holes;

@@ -1,7 +1,7 @@
 //! Corrupts objects so that they cannot be decoded.
 //!
-//! In a deletion event, name and resource version stay intact. Without the name, a client cannot know which object was
-//! deleted.
+//! In a deletion event, the name and the resource version stay intact. Without the name, a client cannot know which
+//! object was deleted.
 
 use serde_json::{Map, Value, json};
 
@@ -34,7 +34,8 @@ impl CorruptedObject {
     }
 }
 
-/// Corrupts `object` so that it cannot be decoded, or only by a tolerant client.
+/// Corrupts `object` so that no client can decode it, or only a tolerant one. If `keeps_name` is true, the name and the
+/// resource version stay intact.
 pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random) {
     let n_ways = if keeps_name { 4 } else { 5 };
     let Some(fields) = object.as_object_mut() else {

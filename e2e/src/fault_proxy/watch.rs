@@ -65,7 +65,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
         Fault::Delay => tokio::time::sleep(random.duration(LONGEST_DELAY)).await,
         Fault::Reorder => {
             let mut answered = inner.answered_writes.subscribe();
-            // Without a write, the event waits until the timeout.
+            // If no write is answered, the event is sent after the timeout.
             drop(tokio::time::timeout(HELD_AT_MOST, answered.changed()).await);
         }
         Fault::Cut => return cut(lines).await,
@@ -76,7 +76,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
         Fault::HalfLine => {
             let half = line.get(..line.len() / 2).unwrap_or_default().to_vec();
             let is_passed = pass(lines, half).await;
-            // Without a pause, the half line would not be sent before the cut.
+            // Without this pause, the half line would not be sent before the cut.
             tokio::time::sleep(super::HALF_LINE_DELAY).await;
             return is_passed && cut(lines).await;
         }
@@ -87,7 +87,7 @@ async fn forward(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> boo
             if let Some(object) = event.get_mut("object") {
                 let corrupted = CorruptedObject::new(path, object);
                 corrupt(object, kind == "DELETED", &mut random);
-                // A deleted object does not become readable again.
+                // A deleted object is not recorded, because it cannot become readable again.
                 inner
                     .state()
                     .corrupted

@@ -187,8 +187,8 @@ fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) ->
             slot.shape, condition.type_, condition.status, condition.reason, condition.message
         )
     }));
-    // Without faults, only one condition may be out of date: a group version whose API server never responds cannot be
-    // discovered.
+    // Only one note about outdated conditions may remain without faults: about a group version that cannot be
+    // discovered, because its API server never responds.
     let is_doubtful = |condition: &&Condition| {
         condition.message.contains("may be out of date")
             && !condition.message.ends_with("cannot be discovered")

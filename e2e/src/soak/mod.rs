@@ -33,7 +33,7 @@ const RECOVERED_AFTER: Duration = Duration::from_secs(30);
 /// The maximum time until the conditions match the model, if the controller itself must detect dead connections.
 const NOTICED_AFTER: Duration = Duration::from_secs(150);
 
-/// The maximum pause between two changes. The short pause precedes a second change of the same object.
+/// The maximum pause between two changes. [`SHORT_PAUSE`] applies before a second change of the same object.
 const PAUSE: Duration = Duration::from_millis(150);
 const SHORT_PAUSE: Duration = Duration::from_millis(30);
 

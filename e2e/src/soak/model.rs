@@ -75,7 +75,7 @@ fn params_resolved(state: &ClusterState, slot: Slot) -> &'static str {
 }
 
 fn type_checked(state: &ClusterState, slot: Slot, edition: Edition) -> &'static str {
-    // The schema that the expression reads.
+    // The schema of the field that the expression reads.
     let schema = match slot.shape {
         Shape::Deployments | Shape::ConfigMaps => Some(Variant::Integer),
         Shape::Widgets | Shape::Wildcard => match state.widgets {

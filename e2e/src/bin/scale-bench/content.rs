@@ -137,7 +137,7 @@ pub(crate) fn crd(n: usize, type_: &str) -> Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Wildcard,
-    /// The policy reads a field of the CRD that the benchmark changes.
+    /// The policy reads the CRD field whose type the benchmark changes.
     Dependant,
     WithParams,
     Plain,

@@ -129,8 +129,8 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     fill(&client, size).await?;
 
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    // These policies are deleted afterwards. Managed fields of a second writer would make policies larger and the
-    // controller's writes slower.
+    // These policies are deleted afterwards. If they remained, the managed fields of a second writer would make them
+    // larger, and the controller's writes slower.
     create_policies(&client, size).await?;
     let usage = Usage::measure(&control_plane, None)?;
     let bare = bare_patches(&policies, size).await?;
@@ -282,7 +282,8 @@ async fn requests_but_events(controller: &Controller) -> Result<f64> {
 
 async fn at_rest(controller: &Controller, time: Duration, row: &mut Row) -> Result<()> {
     let requests = requests_but_events(controller).await?;
-    // The pause excludes the previous scrape. A scrape uses more CPU time than an idle controller.
+    // This pause keeps the CPU time of the previous scrape out of the measurement. A scrape uses more CPU time than an
+    // idle controller.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let processor = controller.processor_seconds()?;
     tokio::time::sleep(time).await;
@@ -396,7 +397,7 @@ async fn change_params(
     Ok(())
 }
 
-/// Restarts the controller. All statuses are already up to date.
+/// Restarts the controller. It has nothing to write, since all statuses are up to date.
 async fn restart(control_plane: &ControlPlane, row: &mut Row) -> Result<()> {
     let started = Instant::now();
     let controller = Controller::start(control_plane, &[]).await?;

@@ -14,7 +14,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Measures the current CPU times. Without a controller, its time is zero.
+    /// Measures the current CPU times. Without a controller, the field `controller` is zero.
     pub(crate) fn measure(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
@@ -28,7 +28,7 @@ impl Usage {
         })
     }
 
-    /// Adds the increases since this measurement, and their sum, to the table.
+    /// Adds the CPU times since this measurement to the table. Returns their sum.
     pub(crate) fn add_to(
         self,
         row: &mut Row,

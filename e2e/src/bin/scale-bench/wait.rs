@@ -74,8 +74,8 @@ pub(crate) async fn await_condition(
     Ok(())
 }
 
-/// Waits until the last policies in `names` have the expected condition. Statuses are written in the order of the list,
-/// so all other policies then have it, too.
+/// Waits until `n_samples` policies have the expected condition. The samples are spread over `names`, and the last
+/// policy is polled first. Statuses are written in the order of the list, so the other policies have the condition too.
 pub(crate) async fn await_samples(
     api: &Api<ValidatingAdmissionPolicy>,
     names: &[String],
@@ -96,7 +96,7 @@ pub(crate) async fn await_samples(
     Ok(())
 }
 
-/// Waits until the controller has written this number of statuses.
+/// Waits until the controller has written `n_policies` statuses.
 pub(crate) async fn await_writes(controller: &Controller, n_policies: usize) -> Result<()> {
     let started = Instant::now();
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
