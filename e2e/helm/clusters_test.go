@@ -322,7 +322,7 @@ func decode(t *testing.T, text string) manifests {
 	return m
 }
 
-// typed returns the object of the type with the name.
+// typed returns the object that has the type and the name.
 func typed[T runtime.Object](t *testing.T, m manifests, name string) T {
 	t.Helper()
 	for _, o := range m.typed {
@@ -408,7 +408,7 @@ func assertPortable(t *testing.T, m manifests) {
 	}
 }
 
-// assertDualStack checks that the controller listens on IPv6 and IPv4, and that no address is of one version only.
+// assertDualStack checks that the controller listens on IPv6 and IPv4, and that no address works with only one of them.
 func assertDualStack(t *testing.T, m manifests) {
 	t.Helper()
 	controller := pods(t, m)["controller"].Spec.Containers[0]

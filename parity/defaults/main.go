@@ -1,8 +1,8 @@
 // Command prepare determines how the API server changes an object before it evaluates a policy.
 //
 // `prepare table` prints the changes as rules in JSON. `prepare cases` prints random objects and the results of the
-// changes. `prepare replay` reads such objects with the results of another version of
-// Kubernetes, and prints the differences of this version.
+// changes. `prepare replay` reads such objects with the results of a different Kubernetes version, and prints how the
+// results of this version differ.
 package main
 
 import (

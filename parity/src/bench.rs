@@ -1,6 +1,6 @@
 //! `parity bench`: measures the speed of our engine in the same way as the oracle measures upstream's.
 //!
-//! Allocations are not counted, because this needs a custom allocator and thus unsafe code.
+//! Allocations are not counted, because counting needs a custom allocator, which is unsafe code.
 //!
 //! Source: the oracle's `bench.go`.
 
@@ -146,8 +146,8 @@ pub fn run(
     Ok(line)
 }
 
-/// Measures the evaluation of cases. The dispatcher, which selects policies and bindings, is not measured, as in the
-/// oracle.
+/// Measures the evaluation of cases. As in the oracle, the dispatcher is not measured. The dispatcher selects policies
+/// and bindings.
 fn run_admit(
     mut line: BenchLine,
     schemas: &Schemas,

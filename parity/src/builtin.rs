@@ -264,8 +264,8 @@ fn resource_row(resource: &ApiResource) -> ResourceRow<'_> {
     }
 }
 
-/// Removes the keywords that affect neither types nor merges. If a default is not a scalar, only its presence is
-/// recorded. Values are needed only for the defaults of list keys, which are scalars.
+/// Removes the keywords that affect neither types nor merges. If a default is not a scalar, records only that the
+/// default exists. Only the values of list keys' defaults are needed, and these are scalars.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

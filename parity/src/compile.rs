@@ -26,7 +26,7 @@ pub struct CompileLine {
     pub ok: bool,
     /// The result for each expression.
     pub expressions: Vec<ExpressionLine>,
-    /// The error if the whole policy could not be compiled, otherwise empty.
+    /// The error if the whole policy could not be compiled. Empty if there is no such error.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
     /// The panic, if compiling the policy panicked.

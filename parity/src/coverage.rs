@@ -130,7 +130,7 @@ impl Coverage {
         self.0.entry(category).or_default().insert(item.into());
     }
 
-    /// Adds the overloads of calls that the checker resolved to a single overload.
+    /// Adds the overloads of calls. Only calls that the checker resolved to a single overload count.
     fn add_overloads(&mut self, checked: &CheckedAst) {
         for (id, _) in checked.ast().iter() {
             if let Some(Reference::Function { overloads, .. }) = checked.reference(id)
@@ -191,8 +191,8 @@ impl Coverage {
         }
     }
 
-    /// Adds the fields of a policy and the syntax of its expressions. `at` is the path of the field whose value is
-    /// `value`.
+    /// Adds the fields of a policy and the syntax of its expressions. `at` is the path of the field, and `value` is its
+    /// value.
     fn add_policy(&mut self, at: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -311,8 +311,8 @@ impl Coverage {
     }
 }
 
-/// Returns the category of a name in a rule: group, version, resource or operation. Returns `None` if the path of the
-/// field alone determines the category.
+/// Returns the category of a name in a rule: group, version, resource or operation. Returns `None` if the field path
+/// alone determines the category.
 fn category_of_name(at: &str, text: &str) -> Option<&'static str> {
     let list = at.rsplit('.').next()?;
     Some(match (list, text) {
@@ -329,7 +329,7 @@ fn category_of_name(at: &str, text: &str) -> Option<&'static str> {
     })
 }
 
-/// Items that generated inputs must cover. Overloads and macros are additional.
+/// Items that generated inputs must cover, in addition to all overloads and macros.
 pub const REQUIRED: &[(&str, &str)] = &[
     ("syntax", "error"),
     ("syntax", "null"),

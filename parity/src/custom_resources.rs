@@ -61,8 +61,8 @@ pub struct CustomResourceLine {
     pub reasons: BTreeMap<String, usize>,
     /// The number of rejections whose causes upstream reports in random order. The order is not compared.
     pub unordered: usize,
-    /// The number of rejections whose causes we report in a different order from upstream. All runs of upstream had the
-    /// same order, but this order may still be random for an object with many fields.
+    /// The number of rejections whose causes we report in a different order than upstream. All runs of upstream had the
+    /// same order, but the order may still be random for an object with many fields.
     pub reordered: usize,
     /// The number of requests for which our result equals upstream's.
     pub same: usize,
@@ -74,7 +74,7 @@ pub struct CustomResourceLine {
     pub our_nanos: Option<f64>,
 }
 
-/// The minimum number of rejections per rejection whose causes we report in a different order.
+/// The minimum number of all rejections for each rejection whose causes we report in a different order.
 const MIN_REFUSED_BY_REORDERED: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -276,7 +276,7 @@ fn compare(
     };
     let ours = match (&theirs.unread, ours) {
         (Some(theirs), Err(Error::Undecodable(ours))) => {
-            // Upstream decodes the old object first. Its errors then have the prefix `old: `.
+            // Upstream decodes the old object first, and prefixes an error of the old object with `old: `.
             let is_same = theirs == &ours || theirs.strip_prefix("old: ") == Some(&*ours);
             return (!is_same && !theirs.contains("parsing time "))
                 .then(|| json!({"unread": ours}));
@@ -318,7 +318,7 @@ fn compare(
     (!is_same).then(|| json!(causes))
 }
 
-/// Removes the fields whose values are generated for each object. Restores the notation of numbers in the request.
+/// Removes the fields whose values are generated for each object. Restores the number notation of the request.
 fn stored(object: &Value) -> Value {
     let mut object = written(object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -159,7 +159,7 @@ fn difference(path: &str, theirs: &Value, ours: &Value) -> Option<String> {
             .zip(ours)
             .enumerate()
             .find_map(|(n, (theirs, ours))| difference(&format!("{path}[{n}]"), theirs, ours)),
-        // Upstream sets the current time.
+        // Upstream sets the current time, and we set `NOW`.
         (Value::String(_), Value::String(ours)) if ours == NOW => None,
         (Value::Number(theirs), Value::Number(ours)) if theirs.as_f64() == ours.as_f64() => None,
         (theirs, ours) if theirs == ours => None,

@@ -269,7 +269,8 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
     Ok((env, bindings))
 }
 
-/// Collects the object types within a type, by name. Upstream declares these, so that expressions can create objects.
+/// Collects the object types within a type, by name. Upstream declares these types, so that expressions can create
+/// objects of them.
 fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
     match type_ {
         Type::List(element) => add_named(element, found),
@@ -342,7 +343,7 @@ fn schema_types(schemas: &BTreeMap<String, Json>) -> Result<BTreeMap<String, Arc
     if schemas.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // Declares the schemas as fields of one object, so that no schema is treated as a resource with `metadata`.
+    // The schemas are declared as fields of one object, so that no schema is treated as a resource with `metadata`.
     let mut schemas = schemas.clone();
     for schema in schemas.values_mut().filter_map(Json::as_object_mut) {
         schema.remove("x-kubernetes-embedded-resource");

@@ -1,5 +1,4 @@
-//! Prepares policies for benchmarks. They are the policies of a corpus, with other rules: each policy matches five
-//! kinds.
+//! Prepares policies for benchmarks: the policies of a corpus with changed rules, which match five kinds per policy.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -17,7 +17,7 @@ pub struct Panic {
 }
 
 thread_local! {
-    /// True while this thread runs a function of [`guard`]. Other panics are printed as usual.
+    /// True while this thread runs a function of [`guard`]. Panics outside of such functions are printed as usual.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -120,9 +120,9 @@ pub struct MutationLine {
     pub same_patches: usize,
     /// The number of requests for mutating policies.
     pub requests: usize,
-    /// The number of these requests that upstream rejects.
+    /// The number of requests for mutating policies that upstream rejects.
     pub refused_requests: usize,
-    /// The number of these requests for which our result equals upstream's.
+    /// The number of requests for mutating policies for which our result equals upstream's.
     pub same_requests: usize,
 }
 
@@ -217,7 +217,7 @@ impl MutationParity {
     fn merge_case(&self, n: u64, documents: &mut Documents) -> Result<Value> {
         let mut random = Random::for_event(self.seed, "merge", n);
         let (gvk, crd, root) = if random.permille(500) {
-            // 16 objects share a definition.
+            // Sixteen consecutive objects share a definition.
             let crd = definition(&mut Random::for_event(self.seed, "definition", n / 16));
             let root = crd.pointer("/spec/versions/0/schema/openAPIV3Schema");
             let root = root.cloned().unwrap_or_default();
@@ -533,7 +533,7 @@ pub fn operation(written: &Value) -> Operation {
     }
 }
 
-/// Returns true if `error` equals one of upstream's errors. The parts of an error may be in a different order.
+/// Returns true if `error` equals one of upstream's errors. The order of the parts in the error may differ.
 fn is_one_of(error: &str, theirs: &[String]) -> bool {
     let sorted = |text: &str| {
         let mut parts: Vec<String> = text
@@ -542,7 +542,7 @@ fn is_one_of(error: &str, theirs: &[String]) -> bool {
             .map(str::to_owned)
             .collect();
         if let Some(first) = parts.first_mut() {
-            // The error is a heading and the paths of atomic values.
+            // The first part of the error is a heading, followed by the path of an atomic value.
             let (heading, path) = first.split_once("structs: ").unwrap_or((first, ""));
             let (heading, path) = (heading.to_owned(), path.to_owned());
             *first = heading;
@@ -574,7 +574,7 @@ impl Recorder {
     }
 
     fn add(&mut self, case: &Value, theirs: &Answer) -> Result<()> {
-        // Skips cases without a deterministic result, and large cases, which test no more than small ones.
+        // Skips cases whose result is not deterministic. Also skips large cases, which test no more than small ones.
         let size = case.to_string().len();
         if self.path.is_none() || self.left == 0 || theirs.errors.len() > 1 || size > 6_000 {
             return Ok(());

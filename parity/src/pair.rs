@@ -1,5 +1,5 @@
-//! `parity bench-pair`: measures the oracle and our engine in alternating runs. A change of the machine's load thus
-//! affects both programs equally.
+//! `parity bench-pair`: measures the oracle and our engine in alternating runs, so that a change in the machine's load
+//! affects both equally.
 
 use std::env;
 use std::io::Write;
@@ -48,7 +48,7 @@ pub struct PairLine {
     pub ours_ns_per_policy: f64,
     /// Upstream's time divided by ours.
     pub ratio: f64,
-    /// The minimum ratio of a round.
+    /// The minimum of the rounds' ratios.
     pub least_ratio: f64,
     /// Upstream's peak resident memory, in KiB.
     pub oracle_max_rss_kib: u64,

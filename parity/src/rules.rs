@@ -211,7 +211,7 @@ impl RuleParity {
             line.errors += theirs.errors.len();
             line.refused += usize::from(!theirs.errors.is_empty());
             let (mut ours, is_partial) = our_definition_result(definition);
-            // If several expressions have the same cost, upstream reports some of them at random.
+            // If several expressions have the same cost, upstream chooses at random which of them it reports.
             name_by_cost(&mut ours.errors, &theirs.costs);
             // The oracle estimates the costs of all expressions. The API server stops after some errors, so the later
             // costs are not compared.
@@ -373,7 +373,7 @@ fn below(path: &str, error: &FieldError) -> String {
     format!("{field}: {}", error.body())
 }
 
-/// In errors about the most expensive expressions, replaces the field path by the cost of the expression.
+/// Replaces the field path by the cost of the expression in errors about the most expensive expressions.
 fn name_by_cost(errors: &mut [String], costs: &BTreeMap<String, u64>) {
     for error in errors.iter_mut() {
         if let Some((field, rest)) = error.split_once(": Forbidden: contributed") {

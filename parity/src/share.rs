@@ -70,7 +70,7 @@ pub struct Shares {
     /// Policies with the same result. The result is the list of fields with warnings, or the list of fields with
     /// compile errors.
     pub verdict: Count,
-    /// Policies with the same result, for which our engine or upstream reports a finding.
+    /// Policies with the same result. Only policies for which our engine or upstream reports a finding are counted.
     pub verdict_with_findings: Count,
     /// Policies whose whole output is identical.
     pub identical: Count,

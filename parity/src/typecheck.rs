@@ -41,7 +41,7 @@ pub struct TypecheckLine {
     pub params: Option<ParamsRef>,
     /// The warnings.
     pub warnings: Vec<WarningLine>,
-    /// The error if the policy could not be checked, otherwise empty.
+    /// The error if the policy could not be checked. Empty if there is no such error.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
     /// The panic, if the check panicked.

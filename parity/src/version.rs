@@ -1,5 +1,5 @@
-//! The version of the API server whose results this process compares with ours. [`with`] selects a different version
-//! for one call.
+//! The Kubernetes version whose results this process compares with ours. [`with`] selects a different version for one
+//! call.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ pub fn set(version: KubernetesVersion) {
     VERSION.get_or_init(|| version);
 }
 
-/// Calls `f` with a different version, which applies on this thread until `f` returns.
+/// Calls `f` with a different version. The version applies on this thread until `f` returns.
 pub fn with<T>(version: KubernetesVersion, f: impl FnOnce() -> T) -> T {
     let previous = SCOPED.replace(Some(version));
     let result = f();

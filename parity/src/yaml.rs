@@ -72,7 +72,7 @@ struct Theirs {
     panic: Option<Value>,
 }
 
-/// Deserializes null as `Some`. Only an absent value is `None`.
+/// Deserializes null as `Some`. Only a missing field is `None`.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

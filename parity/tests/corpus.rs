@@ -1,5 +1,5 @@
 //! Tests with the corpus of real policies. `./dev corpus` runs them with `VAP_CORPUS_DIR`. They are not part of `cargo
-//! test`, because they fail without a corpus. Comparisons of the corpus with upstream are separate.
+//! test`, because they fail without a corpus. Other tests compare the corpus with upstream.
 
 #![allow(
     clippy::indexing_slicing,

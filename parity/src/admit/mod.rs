@@ -355,8 +355,8 @@ impl ReadyCase {
         Self::new(schemas, serde_json::from_str(text)?)
     }
 
-    /// Parses a case. If `policies` contains its policy, uses the compiled one, otherwise compiles the policy and adds
-    /// it. As in the API server, requests thus share compiled policies.
+    /// Parses a case. If `policies` contains its policy, uses the compiled policy. If not, compiles the policy and adds
+    /// it. As in the API server, requests with the same policy share the compiled policy.
     ///
     /// # Errors
     ///

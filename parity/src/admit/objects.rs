@@ -7,10 +7,10 @@ use vap_status_controller::policy::admission::Object;
 
 use crate::version;
 
-/// Form of a request's objects during the evaluation.
+/// The form of a request's objects during the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectForm {
-    /// As in the case.
+    /// Unchanged, as in the case.
     Raw,
     /// Decoded into the Go type of the kind, and encoded again.
     Typed,

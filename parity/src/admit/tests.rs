@@ -1,4 +1,5 @@
-//! Compares our decisions for admission cases with upstream's. Golden files contain both.
+//! Compares our decisions for admission cases with upstream's decisions. The golden files contain
+//! both.
 
 use std::fs;
 

@@ -435,7 +435,7 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
     if choices.chance(5) && operation != "CONNECT" {
         case["subresource"] = json!(choices.pick(&["status", "scale"]));
     }
-    // In an API server, admission receives only objects whose fields have the right types.
+    // An API server evaluates policies only for objects whose fields have the right types.
     let is_typed = !is_changed && operation != "UPDATE" && operation != "CONNECT";
     if choices.chance(12) && is_typed {
         case["decode"] = json!("typed");

@@ -22,7 +22,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     }
     for (at, overload) in scope.material.overloads.iter().enumerate() {
         let id = overload.row.id;
-        // The depth determines the arguments: literals for 0, calls for 1, and dynamically typed calls for 2. Extreme
+        // The depth determines the arguments: 0 for literals, 1 for calls, and 2 for dynamically typed calls. Extreme
         // values follow below.
         for depth in 0..3 {
             let mut choices = choices(seed, id, depth);
@@ -76,7 +76,7 @@ fn object() -> Value {
     json!({"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}})
 }
 
-/// Returns the rules by which the case's authorizer decides.
+/// Returns the rules by which the authorizer of a case decides.
 fn authorizer() -> Value {
     json!([
         {"verb": "get", "decision": "allow", "reason": "may read"},
@@ -85,7 +85,7 @@ fn authorizer() -> Value {
     ])
 }
 
-/// Variables, and the overloads and literals for expressions about them.
+/// The variables, and the overloads and literals for expressions about the variables.
 struct Scope {
     material: Material,
     vars: Value,
@@ -381,7 +381,7 @@ pub(super) fn about(choices: &mut Choices<'_>, place: &str, type_: &Type) -> Str
     } else {
         place.to_owned()
     };
-    // In `pattern`, the letter `P` is always the placeholder of the path.
+    // In `pattern`, every letter `P` is a placeholder for the path.
     let mut out = String::new();
     for c in pattern.chars() {
         match c {

@@ -59,9 +59,9 @@ pub(crate) fn make(
     }
 }
 
-/// Returns true if the expression does not crash upstream and has a deterministic result.
+/// Returns true if the expression has a deterministic result and does not crash upstream.
 pub(crate) fn is_steady(text: &str) -> bool {
-    // Upstream allocates the whole list before it computes the cost. Large arguments may therefore exhaust the memory.
+    // Upstream allocates the whole list before it computes the cost. A large argument may therefore exhaust the memory.
     let ranges = text.split("lists.range(").skip(1);
     let are_short = ranges.into_iter().all(|rest| {
         let argument = rest.split([')', ',']).next().unwrap_or_default();

@@ -183,7 +183,7 @@ impl ValueGenerator<'_> {
         (!elements.is_empty() || self.random.permille(200)).then_some(Value::Array(elements))
     }
 
-    /// Returns true if the schema is atomic and this value is to be omitted.
+    /// Returns true if the schema is atomic and the generated object must omit this value.
     fn avoids_atomic(&mut self, schema: &Value) -> bool {
         let Purpose::Applied { atomics, .. } = self.purpose else {
             return false;

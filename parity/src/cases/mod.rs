@@ -4,8 +4,8 @@
 //! Overloads are read from the declarations of the environment. New overloads are therefore covered without a change of
 //! this module. `parity/oracle/README.md` documents the formats. The same seed gives the same bytes.
 //!
-//! Some inputs are excluded, because upstream crashes on them or has no deterministic result. These are iterations over
-//! maps with several entries, very long lists, and quantities with very large exponents.
+//! Some inputs are excluded, because upstream crashes on them or has no deterministic result. The excluded inputs are
+//! iterations over maps with several entries, very long lists, and quantities with very large exponents.
 
 pub mod admit;
 pub mod crds;
@@ -92,7 +92,7 @@ pub fn changed_expression(seed: u64, expression: &str) -> String {
     mutate::change(&mut Choices::Seeded(seed), expression)
 }
 
-/// Writes `crds/`, `policies/`, `mutating/`, `eval.jsonl` and `admit.jsonl` below `directory`.
+/// Writes `crds/`, `policies/`, `mutating/`, `eval.jsonl` and `admit.jsonl` into `directory`.
 ///
 /// # Errors
 /// Returns an error if a file cannot be written or the built-in schemas cannot be read.
@@ -114,7 +114,7 @@ pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
     )
 }
 
-/// Writes the documents to a single file in a directory. Removes all other files of the directory first.
+/// Writes the documents to the file `generated.yaml` in a directory. Creates the directory if necessary.
 fn write_documents(directory: &Path, documents: &[Value]) -> Result<()> {
     let context = || directory.display().to_string();
     fs::create_dir_all(directory).with_context(context)?;

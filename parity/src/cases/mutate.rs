@@ -1,4 +1,4 @@
-//! Changes expressions by typical mistakes.
+//! Changes expressions in ways that resemble typical mistakes.
 
 use super::choices::Choices;
 
@@ -11,7 +11,7 @@ enum Kind {
     Operator,
 }
 
-/// A token of an expression. All tokens together are the whole expression.
+/// A token of an expression. The texts of all tokens, concatenated, are the expression.
 #[derive(Clone, Debug)]
 struct Token {
     kind: Kind,

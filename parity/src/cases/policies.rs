@@ -1,4 +1,5 @@
-//! Provides policies: hand-written ones, ones that are generated from the fields of a kind, and mutants of both.
+//! Provides policies: hand-written policies, policies that are generated from the fields of a kind, and mutants of
+//! both.
 
 use std::path::{Path, PathBuf};
 
@@ -91,8 +92,8 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
             let subject = pick(&mut choices, &subjects)?;
             generated(&mut choices, subject)
         } else {
-            // 60% of the mutants derive from hand-written policies. The others derive from any earlier policy, which
-            // may be generated.
+            // 60% of the mutants derive from hand-written policies. The others derive from any earlier policy,
+            // hand-written or generated.
             let of = if choices.chance(60) {
                 n_by_hand
             } else {
@@ -308,7 +309,8 @@ pub(super) fn about_object(choices: &mut Choices<'_>, material: &Material) -> St
     };
     let expression = eval::about(choices, place, type_);
     if choices.chance(75) {
-        // The comparison makes the condition boolean. Most conditions of real policies are comparisons.
+        // The comparison of the expression with itself makes the condition boolean. Most conditions of real policies
+        // are comparisons.
         return format!("!has({place}) || ({expression}) == ({expression})");
     }
     expression

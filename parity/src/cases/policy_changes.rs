@@ -65,7 +65,7 @@ pub(super) fn change(
             push(policy, "variables", variable);
         }
         16 => {
-            // Reverses the variables. Some variables then read later ones.
+            // Reverses the order of the variables, so that some variables read later ones.
             if let Some(Value::Array(variables)) = policy.pointer_mut("/spec/variables") {
                 variables.reverse();
             }
@@ -165,7 +165,7 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
             &json!(["deployment", "Deployments", "deployments"])
         )]),
         9 => {
-            // The rules match more kinds than upstream checks for a policy.
+            // The rules match more kinds than upstream checks per policy.
             let many: Vec<Value> = subjects
                 .iter()
                 .take(12 + choices.below(6))

@@ -145,7 +145,7 @@ pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
     object
 }
 
-/// Changes `object`, so that the result can be its old version. The greater `percent` is, the more values change.
+/// Changes `object` into a possible old version of it. The greater `percent` is, the more values change.
 pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usize) {
     match object {
         Value::Object(fields) => {

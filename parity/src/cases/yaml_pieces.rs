@@ -379,7 +379,7 @@ pub(super) const PIECES: &[&str] = &[
     "[]",
 ];
 
-/// Words of scalars that span several lines.
+/// Parts of scalars that span several lines.
 pub(super) const WORDS: &[&str] = &[
     "a", "b:", "c #d", "'", "\"", "- e", "\\", "f: g", "é", "  h", "i  ", "\tj", "#k", "", "",
     "---", "...", "[l", "m,", "{", "%n",

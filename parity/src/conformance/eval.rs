@@ -147,7 +147,7 @@ mod tests {
         for value in &values {
             let same = actual(value).unwrap();
             for other in &values {
-                // A value equals itself, and no other value of the list.
+                // Each value equals itself, and no other value of the list.
                 assert_eq!(is_expected(other, &same), std::ptr::eq(other, value));
             }
         }

@@ -5,7 +5,7 @@
 //! which is cel-go's standard environment with optionals and some of its extensions.
 //!
 //! `parity/conformance/skip.toml` lists the skipped tests with reasons. A test is skipped if Kubernetes lacks the
-//! feature, or if cel-go differs from the specification: we follow cel-go.
+//! feature, or if cel-go differs from the specification, because our engine follows cel-go.
 //!
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`, `SimpleTest`; cel-go
 //! `conformance/conformance_test.go`, `conformanceTest`.

@@ -75,7 +75,7 @@ pub struct CompletedSteps {
 /// Runs `test`. Returns the completed stages.
 ///
 /// If a test expects a value but no type, the value must belong to the deduced type. If the test disables the check,
-/// check errors are ignored, because the evaluation resolves the names.
+/// check errors are ignored, because names are then resolved during the evaluation.
 ///
 /// # Errors
 /// Returns the reason if the test fails.

@@ -27,7 +27,7 @@ pub struct Suite {
     reason = "each flag is a separate field of the specification's message"
 )]
 pub struct Test {
-    /// The path `<file>/<section>/<test>`. Upstream, it is not unique.
+    /// The path `<file>/<section>/<test>`. Several upstream tests may have the same path.
     pub path: String,
     /// The source of the expression.
     pub expr: String,
@@ -63,7 +63,7 @@ pub enum Declaration {
 pub enum Expected {
     /// A value.
     Value(Value),
-    /// The type of the expression. Also a value, if the expression is evaluated.
+    /// The type of the expression. If the expression is evaluated, also its value.
     Typed(Type, Option<Value>),
     /// An evaluation error.
     Error,

@@ -1,4 +1,4 @@
-//! A schema-less parser of protobuf's text format. The conformance tests are in this format.
+//! A parser of protobuf's text format that needs no schema. The conformance tests are in this format.
 //!
 //! The parser converts a string to a [`Message`], which consists of named fields in order. The value of a field is a
 //! message or an uninterpreted scalar. Callers check the names and types of fields.
@@ -345,7 +345,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Parses at most `most` further digits of a number. `first` is the value of the digits before.
+    /// Parses at most `most` more digits of a number. `first` is the value of the digits that were already parsed.
     fn digits(&mut self, radix: u32, most: u32, first: u32) -> Result<u32> {
         let mut value = first;
         for _ in 0..most {

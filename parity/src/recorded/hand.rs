@@ -1,7 +1,7 @@
 //! The hand-written cases: at least one for each change between two versions.
 //!
-//! `parity/golden/changes.txt` lists the changes. The name of a change that `kubectl vap upgrade-check` reports is its
-//! identifier in `version_changes/table.rs`. Each case is preceded by the name of its table:
+//! `parity/golden/changes.txt` lists the changes. If `kubectl vap upgrade-check` reports a change, the name of the
+//! change is its identifier in `version_changes/table.rs`. Each case is preceded by the name of its table:
 //!
 //! ```text
 //! optional-functions
@@ -140,7 +140,7 @@ fn set(case: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// Replaces each string in a list of the spec.
+/// Replaces each string in a list of the spec by an object that `full` returns for the string.
 fn replace_strings(spec: &mut Value, list: &str, full: impl Fn(&str) -> Value) {
     let items = spec.get_mut(list).and_then(Value::as_array_mut);
     for item in items.into_iter().flatten() {
@@ -150,7 +150,7 @@ fn replace_strings(spec: &mut Value, list: &str, full: impl Fn(&str) -> Value) {
     }
 }
 
-/// Returns a policy of a kind. `constraints` are the default of its match constraints.
+/// Returns a policy of a kind. If the spec has no match constraints, they are `constraints`.
 fn policy(kind: &str, mut spec: Value, constraints: Value) -> Result<Value> {
     replace_strings(
         &mut spec,

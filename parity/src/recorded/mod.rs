@@ -44,8 +44,8 @@ impl TableKind {
     }
 }
 
-/// The placeholder for the reason of a difference that has no explanation yet. The comparison fails if a table contains
-/// it.
+/// The placeholder for the reason of an unexplained difference. If a table contains the placeholder, the comparison
+/// fails.
 const UNEXPLAINED: &str = "?";
 
 const RELEASES: &str = "# Releases: ";
@@ -127,8 +127,8 @@ impl FromStr for Ranged {
     }
 }
 
-/// Returns ranges for the texts of releases. Each text has the index of its release, in ascending order. Adjacent releases
-/// with equal texts share a range.
+/// Returns ranges for the texts of releases. Each text comes with the index of its release, in ascending order.
+/// Adjacent releases with equal texts share a range.
 fn folded(
     releases: &[KubernetesVersion],
     texts: impl IntoIterator<Item = (usize, String)>,

@@ -65,7 +65,7 @@ const fn limits(stage: Stage) -> (usize, usize) {
 /// The maximum size of a generated case in the table, in bytes.
 const MAX_CASE: usize = 4_500;
 
-/// The maximum cost of a stage of an admission in the table. Cases with higher costs take too long in a test.
+/// The maximum cost of each stage of an admission in the table. A test would take too long for cases with higher costs.
 const MAX_COST: u64 = 400_000;
 
 /// The percentage of a table that consists of cases whose result is the same in all versions.
@@ -324,7 +324,8 @@ fn first_function(case: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Generates cases. The generator of expressions returns several calls of every overload. A part of them is enough.
+/// Generates cases. The generator of expressions returns several calls of every overload, and only every n-th of its
+/// cases is used.
 fn generated(stage: Stage, seed: u64) -> Result<Vec<String>> {
     let (n, _) = limits(stage);
     let mut cases = match stage {
@@ -401,7 +402,7 @@ fn remove_unread(case: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Selects the cases of a table: those that are written by hand, and the shortest cases of each combination of changes.
+/// Selects the cases of a table: the hand-written cases, and the shortest cases for each combination of changes.
 fn selected(kind: TableKind, answered: Vec<Answered>) -> Vec<Case> {
     let (_, size) = kind.stage().map_or((0, 0), limits);
     let mut groups: BTreeMap<(bool, BTreeSet<String>), Vec<usize>> = BTreeMap::new();

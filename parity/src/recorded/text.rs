@@ -8,7 +8,8 @@ use crate::share::cut_syntax_errors;
 /// The result of a case that makes upstream panic. Our result for it is not compared.
 pub(super) const PANIC: &str = "panic";
 
-/// Returns the text for a line of the oracle. Omits source lines of errors, and the details of syntax errors.
+/// Returns the table text for a line of the oracle's output. Omits source lines of errors, and the details of syntax
+/// errors.
 pub(super) fn render(kind: TableKind, line: &Value) -> String {
     if line.get("panic").is_some() {
         return PANIC.to_owned();
@@ -101,7 +102,7 @@ fn value(tagged: &Value) -> String {
     }
 }
 
-/// Returns the result of an admission without its place in the file.
+/// Returns the result of an admission, without the file and line of the case.
 fn admission(line: &Value) -> Value {
     let mut line = line.clone();
     if let Some(fields) = line.as_object_mut() {
@@ -169,7 +170,7 @@ fn definition(line: &Value) -> Value {
 fn custom_resources(line: &Value) -> Value {
     let outcomes = items(line, "outcomes").iter().map(|outcomes| {
         let outcomes = outcomes.as_array().map_or(&[][..], Vec::as_slice);
-        // If there are several outcomes, the outcome depends on Go's map order.
+        // If the oracle reports several outcomes, the outcome depends on Go's map order.
         match outcomes {
             [outcome] => outcome.clone(),
             outcomes => outcomes.to_vec().into(),
@@ -193,7 +194,7 @@ fn mutation(line: &Value) -> Value {
     } else if let Some(result) = field(line, "result").filter(|result| !result.is_empty()) {
         let mut object = parsed(result);
         if let Some(fields) = object.as_object_mut() {
-            // The Go types of built-in objects lose these fields.
+            // Go loses these fields when it decodes a built-in object.
             fields.retain(|name, _| name != "apiVersion" && name != "kind");
         }
         fields.insert("result".to_owned(), object);

@@ -26,13 +26,12 @@ spec:
 pub fn hand_written() -> Vec<Mutant> {
     let mut texts = Vec::new();
     let mut policy = |text: String| texts.push((MutantKind::Policy, text));
-    // The older versions of the API are not in this list: a cluster may not serve them, and they have their own
-    // endpoints.
+    // This list omits the older versions of the API: a cluster may not serve them, and they have their own endpoints.
     for version in ["v2", "V1", "v1/x"] {
         policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
     }
     policy(POLICY.replace("admissionregistration.k8s.io/v1", "v1"));
-    // Merge keys of YAML. An invalid manifest also sets a merged key explicitly.
+    // Merge keys of YAML. A manifest is invalid if it also sets a merged key explicitly.
     for rule in [
         "    - <<: *rule",
         "    - {<<: *rule, scope: Namespaced}",

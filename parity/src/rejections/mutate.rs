@@ -256,8 +256,8 @@ fn change(tree: &mut Tree, random: &mut Random) {
     let is_of_kind = |name: &str| name == "apiVersion" || name == "kind";
     let at = usize::try_from(random.below(tree.count().try_into().unwrap_or(1))).unwrap_or(0);
     let is_top = match &*tree {
-        // In depth-first order, the first field of the document has the index 1. Each further field follows all values
-        // in the previous one.
+        // In depth-first order, the first field of the document has the index 1. The index of each further field
+        // follows those of all values in the previous field.
         Tree::Map(fields) => {
             let mut start = 1;
             fields.iter().any(|(name, field)| {

@@ -483,8 +483,8 @@ fn specific(field: &str) -> Vec<Value> {
                 json!([null]),
             ]
         }
-        // The names of managers are not changed. Their validation depends on the entries that remain after the API
-        // server has added its own entry.
+        // The names of managers are not changed, because their validity depends on the entries that remain after the
+        // API server has added its own entry.
         "managedFields" => vec![
             json!([{}]),
             json!([null]),

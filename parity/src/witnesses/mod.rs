@@ -50,8 +50,8 @@ pub struct WitnessesLine {
     pub different: usize,
     /// The number of warnings about policies that the API server accepts.
     pub warnings: usize,
-    /// The number of alarms. An alarm is a warning without a confirmed witness that does not follow from the policy and
-    /// the schemas alone.
+    /// The number of alarms. An alarm is a warning without a confirmed witness, unless the warning follows from the
+    /// policy and the schemas alone.
     pub alarms: usize,
     /// The number of sound policies. The API server accepts a sound policy, and the policy has no proven warning.
     pub sound: usize,
@@ -322,7 +322,7 @@ impl Cases {
     }
 }
 
-/// Counts and prints the alarms in `all`. `all` contains the findings and their indices.
+/// Counts and prints the alarms in `all`, which contains the findings with their indices.
 fn count_alarms(
     policies: &BTreeMap<(String, String), Value>,
     all: &[(usize, &Value)],
@@ -394,8 +394,8 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
             .cloned()
             .unwrap_or_default()
     };
-    // A witness contains objects as a client sends them. When the API server decodes an object, unset lists become
-    // null.
+    // A witness contains objects as a client sends them. When the API server decodes an object, it sets missing lists
+    // to null.
     let mut case = json!({
         "decode": "typed",
         "id": n.to_string(), "policy": policy, "operation": of("operation"), "gvk": of("kind"), "gvr": of("resource"),
@@ -413,7 +413,7 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
         let further = further.into_iter();
         let given = further.filter_map(|(name, value)| Some((name.to_owned(), value?)));
         case.extend(given.filter(|(_, value)| !value.is_null()));
-        // In a witness without a name, the name is null. The case omits nulls.
+        // In a witness without a name, the name is null, but the case must omit it.
         case.retain(|_, value| !value.is_null());
     }
     case
