@@ -33,11 +33,11 @@ use vap_status_controller::probe::run::implied_binding;
 use vap_status_controller::schema::Gvr;
 use vap_status_controller::version::KubernetesVersion;
 
-/// The maximum peak heap size in bytes. The budget of an evaluation is 32 MiB. The rest is for the plan, the object,
-/// and copies that are freed immediately.
+/// The maximum peak heap size in bytes. The budget of an evaluation is 32 MiB. The plan, the object, and copies that
+/// are freed immediately may use the rest.
 const MAX_PEAK: u64 = 64 << 20;
 
-/// A memory budget in bytes. 20 results of calls with large arguments exceed this budget.
+/// A memory budget in bytes. The results of 20 calls with large arguments exceed it.
 const SMALL_BUDGET: u64 = 512 << 10;
 
 const OUT_OF_SMALL_BUDGET: &str = "the evaluation needs more than 524288 bytes of memory";
@@ -190,7 +190,7 @@ fn evaluate(
     result
 }
 
-/// Calls each overload 20 times with large arguments and a small budget. Overloads with large results must exceed the
+/// Calls each overload 20 times with large arguments and a small budget. An overload with large results must exceed the
 /// budget.
 #[test]
 fn results_of_every_overload_count_against_budget() {
@@ -358,8 +358,8 @@ impl Growth {
     }
 }
 
-/// Evaluates 250 generated policies with four expressions each. Each request must end within the limits of time and
-/// memory. If the memory is insufficient, there must be no decision.
+/// Evaluates 250 generated policies with four expressions each. Each request must end within the time and memory
+/// limits. A policy that exceeds the memory budget must have no decision.
 #[test]
 fn generated_policies_stay_within_memory() {
     let object = json!({

@@ -29,7 +29,7 @@ fn properties_hold_for_recorded_cases() {
         // For one of the inputs, the selector is an error. The estimate assumes a size of one code point for an error.
         "authorizer.group('').resource('pods').fieldSelector('a-b').fieldSelector((self.on ? '' : ''))",
         "authorizer.group('').resource('pods').labelSelector((self.on ? '' : ''))",
-        // Upstream's checker accepts this expression. Its evaluator has no such overload.
+        // Upstream's checker accepts this expression, but the evaluator has no such overload.
         "null == null && null < null",
     ] {
         if let Err(why) = fixture.check(text) {
@@ -56,8 +56,8 @@ fn properties_hold_for_generated_expressions() {
     for n in 0..n_cases {
         let choices = Choices::Seeded(first_seed.wrapping_mul(1 << 32).wrapping_add(n));
         let mut generator = Generator::new(&fixture.material, choices, n % 3 == 0);
-        // Half of the expressions call a specific overload, so that each overload is called several times. The types of
-        // the others are random.
+        // Half of the expressions call a specific overload, so that each overload is called several times. The other
+        // expressions have random types.
         let depth = 1 + u32::try_from(n % 3).unwrap();
         let text = match n % 2 {
             0 => generator.call_of(usize::try_from(n / 2).unwrap(), depth),

@@ -351,13 +351,13 @@ fn mistake_gives_only_one_finding() {
         actual[0].2.contains("a variable cannot read itself"),
         "{actual:#?}"
     );
-    // The error does not depend on the types of the matched kind, so there is only one finding.
+    // The error is the same for all types of the matched kind, so there is only one finding.
     let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
     assert_eq!(
         rules(&validation("object.metadata.name in 'abc'")),
         ["no-matching-overload"]
     );
-    // No guard for an absent field is advised, because the field is undefined.
+    // The field is undefined, so the advice contains no guard for an absent field.
     assert_eq!(
         rules(&validation(
             "object.spec.template.spec.affinity.nodeAfinity.x == 'a'"
@@ -421,7 +421,7 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "{expression}: {findings:#?}"
         );
     }
-    // There is no suggestion: a function never replaces a variable, and a name never replaces itself.
+    // There is no suggestion, because a function never replaces a variable, and a name never replaces itself.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
         let findings = validation_findings(DEPLOYMENT, expression);
         assert!(!findings.is_empty());
@@ -713,7 +713,7 @@ fn placeholder_in_a_name_is_not_corrected() {
             .iter()
             .filter(|it| !it.starts_with("note unwatched"));
         let expected = format!("error invalid-name: {advice}; the API server rejects the object");
-        // The API server rejects the binding, so it locks out nothing.
+        // The API server rejects the binding, so there is no finding about a lock-out.
         assert_eq!(
             of_binding.collect::<Vec<_>>(),
             [&expected],

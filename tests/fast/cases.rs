@@ -152,7 +152,7 @@ fn markdown_files(root: &Path) -> Vec<PathBuf> {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.ends_with("cases/policy") || path.ends_with("cases/cost") {
-                // Another test runs the cases in this directory: tests/fast/policies.rs or tests/fast/costs.rs.
+                // tests/fast/policies.rs and tests/fast/costs.rs run the cases in these directories.
             } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
@@ -191,7 +191,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// The kinds of expected results. `type` and `error` belong to the same check, so a case may have both.
+/// The kinds of expected results. `type` and `error` are results of the same check, so a case may have both.
 const KINDS: [&str; 7] = [
     "type",
     "error",

@@ -32,7 +32,7 @@ fn with(root: &std::path::Path, name: &str) -> String {
     fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// Asserts that `--fix` changes `wrong` to `right`, and that `right` has no findings.
+/// Asserts that `--fix` changes `wrong` to `right`, and that `right` has no findings except notes.
 #[track_caller]
 fn check(test: &str, wrong: &str, right: &str) {
     let root = directory(&format!("fix-{test}"), &[("p.yaml", wrong)]);
@@ -177,11 +177,11 @@ fn ambiguous_fixes_are_not_applied() {
     for (n, text) in [
         // There is no fix if two fields are equally similar to the name, or if no field is similar.
         policy(RULE, "expression: object.spec.zzzz == 1"),
-        // There is no fix if the group contains a version that is not the rule's version.
+        // There is no fix if the API group contains a different version than the rule.
         policy(&RULE.replace("[apps]", "[apps/v1beta1]"), SOUND),
         // There is no fix for a label that may be absent, because it has no default.
         policy(RULE, "expression: object.metadata.labels.app == 'a'"),
-        // There is no fix that allows requests which the policy denies.
+        // There is no fix if it would allow requests that the policy denies.
         policy(
             RULE,
             "expression: request.operation == 'create' || object.spec.replicas > 1",
@@ -226,7 +226,7 @@ fn fix_quotes_expression_that_yaml_reads_as_a_tag() {
     check("tag", &tagged, &quoted);
 }
 
-/// A misspelled item is removed if the list has the correct item too.
+/// A misspelled item is removed if the list already contains the correct item.
 #[test]
 fn items_that_a_list_has_already_are_removed() {
     const BINDING: &str = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
@@ -245,7 +245,7 @@ fn items_that_a_list_has_already_are_removed() {
     }
 }
 
-/// The negation of a name is not a misspelling. Neither is the name for another stage, such as `dev` for `prod`.
+/// Neither the negation of a name nor the name of a different stage, such as `dev` for `prod`, is a misspelling.
 #[test]
 fn opposite_and_unrelated_names_are_not_fixed() {
     let sound = policy(RULE, SOUND);
@@ -323,7 +323,7 @@ fn fix_that_uncovers_a_finding_is_applied() {
         "{err}"
     );
     assert_eq!(with(&root, "a.yaml"), anchor);
-    // Fixes in the other files are applied.
+    // A file that cannot be fixed does not prevent fixes in other files.
     let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
     assert!(err.contains("s.yaml: 1 fix applied"), "{err}");
     assert_eq!(exit, Exit::Findings);
@@ -364,7 +364,7 @@ fn applied_fixes_are_listed() {
     let files = [("a.yaml", &*text), ("b.yaml", &*other)];
     let root = directory("fix-list", &files);
     let name = root.to_str().unwrap();
-    // Both flags together write nothing.
+    // With both flags, no file is changed.
     let (diff, err, _) = vap(&[name, "--fix", "--diff"]);
     assert!(diff.starts_with("--- "), "{diff}{err}");
     assert_eq!(
@@ -531,7 +531,7 @@ fn write_scalar(
         }
         Style::Single => text.push('\''),
         Style::Double => text.push('"'),
-        // A plain scalar must not start with an indicator character or a quote.
+        // A plain scalar has no opening character.
         Style::Plain => {}
     }
     let mut bytes = 0..0;

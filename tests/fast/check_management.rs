@@ -90,7 +90,7 @@ fn suppressed(report: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A policy with a failed case has no passed case. The names of cases do not depend on lines.
+/// A policy with a failed case has no passed case. The name of a case does not change if lines are moved.
 #[test]
 fn junit_has_a_case_for_each_finding_and_each_policy_without_findings() {
     let clean = WRONG
@@ -507,7 +507,7 @@ fn configuration_excludes_paths_and_sets_defaults() {
         out.contains("1 policy in 1 file (2 excluded) checked"),
         "{out}"
     );
-    // With --strict, the note about the missing CRD also changes the exit status.
+    // With --strict, the note about the missing CRD also leads to the exit status for findings.
     fs::remove_file(root.join("crds/crd.yaml")).unwrap();
     assert_eq!(json(&root.join("p"), &[]).1, Exit::Findings);
     let (report, _) = json(&root.join("q"), &[]);
@@ -530,7 +530,7 @@ fn invalid_configuration_is_usage_error() {
     );
 }
 
-/// Equal findings at several locations are reported as one finding, but the baseline has one entry per location.
+/// Equal findings at several locations are reported as one finding, but the baseline contains one entry per location.
 #[test]
 fn baseline_has_an_entry_for_each_location_of_a_finding() {
     let twice = WRONG.replace(
@@ -665,7 +665,7 @@ fn baseline_does_not_suppress_rejection() {
     assert_eq!(exit, Exit::Findings);
     let text = fs::read_to_string(baseline).unwrap();
     assert!(!text.contains("invalid-value"), "{text}");
-    // A manually added entry does not suppress the error either.
+    // An entry that a user adds by hand does not suppress the error either.
     let fingerprint = report["findings"][0]["fingerprint"].as_str().unwrap();
     let entry = format!(
         "{{\"file\": \"p.yaml\", \"rule\": \"invalid-value\", \"fingerprint\": \"{fingerprint}\", \"message\": \"\"}}"

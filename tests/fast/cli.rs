@@ -100,7 +100,7 @@ fn stale() -> ValidatingAdmissionPolicy {
     let mut policy = sound();
     policy.metadata.name = Some("stale.example.com".to_owned());
     policy.metadata.generation = Some(3);
-    // kube-controller-manager has observed generation 3. This controller has not.
+    // Generation 3 was observed by kube-controller-manager, but not by this controller.
     policy.status.as_mut().unwrap().observed_generation = Some(3);
     policy
 }
@@ -480,7 +480,7 @@ fn state_of_policy_depends_on_ready_and_its_generation() {
             State::NoStatus
         ]
     );
-    // A condition without a generation counts as equally recent as the status.
+    // A condition without a generation has the generation of the status.
     let mut policy = sound();
     policy.metadata.generation = Some(2);
     for condition in policy.status.as_mut().unwrap().conditions.as_mut().unwrap() {
@@ -528,7 +528,7 @@ fn excluded_policies_do_not_fail_the_status() {
         text.ends_with("\n2 policies: 1 Ready, 1 excluded\n"),
         "{text}"
     );
-    // The status of a policy is shown if the policy has one, or if the policy is not excluded.
+    // An excluded policy counts if it has a status. A policy that is not excluded counts even without a status.
     let exclusion = Exclusion::new(&["*".parse().unwrap()], None);
     let report = StatusReport::with_exclusion(&[misspelt()], &exclusion);
     assert_eq!(report.exit(), Exit::Findings);

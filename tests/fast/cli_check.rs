@@ -96,7 +96,7 @@ fn mutating_policies_are_checked() {
 fn repeated_causes_have_one_finding() {
     check("noise", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/noise.yaml", Profile::Truthful);
-    // Lines are only wrapped on a terminal.
+    // Lines are wrapped only on a terminal.
     for (width, max_lines) in [(None, 45), (Some(80), 60)] {
         let terminal = Terminal {
             width,
@@ -169,7 +169,7 @@ fn findings_have_consequence() {
             ids.insert(id.to_owned());
         }
     }
-    // `Unread` has no finding here: unused variables are never evaluated.
+    // `Unread` is omitted, because unused variables are never evaluated.
     let all = Consequence::ALL
         .iter()
         .filter(|known| **known != Consequence::Unread);

@@ -89,7 +89,7 @@ fn conditions_that_contradict_defaults_of_absent_fields_are_reported() {
         warns(POD, &expression, &[path, counts, "write `has(...) &&`"]);
     }
     for expression in [
-        // An absent field has the default value, which the expression allows.
+        // An absent field has the default value, for which the expression is true.
         "!has(object.spec.hostNetwork) || !object.spec.hostNetwork",
         "!has(object.spec.hostUsers) || object.spec.hostUsers",
         // A container without the field may inherit the value from the Pod.
@@ -346,7 +346,7 @@ fn similar_kind_names_are_suggested() {
         "request.resource.resource != 'deploymnets'",
         &["did you mean `deployments`?"],
     );
-    // The name is similar to one kind, and equal to another kind.
+    // `EndpointSlice` is similar to the matched kind, but is a kind itself.
     is_silent(
         ("", "v1", "endpoints"),
         "object.kind != 'Endpoints' && object.kind != 'EndpointSlice'",

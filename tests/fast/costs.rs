@@ -373,7 +373,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
                 }
                 (number(value) <= with_has.max, with_has)
             }
-            // These are inputs of `measured`.
+            // These values are inputs of `// measured`.
             "// given" => continue,
             other => panic!("an expectation {other:?}"),
         };

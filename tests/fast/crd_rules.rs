@@ -401,7 +401,7 @@ fn rules_are_found_anywhere_in_schema() {
     ] {
         assert!(has_rules(&definition(&schema)), "{schema}");
     }
-    // Only a version that is not served contains the rule. The rule must nevertheless be detected.
+    // Only an unserved version contains the rule. The rule must be detected nevertheless.
     let versions = json!([{"name": "v1", "served": true, "schema": {"openAPIV3Schema": {"type": "object"}}},
         {"name": "v0", "served": false, "schema": {"openAPIV3Schema": with}}]);
     assert!(has_rules(&json!({"spec": {"versions": versions}})));

@@ -40,7 +40,7 @@ fn dashboard_panels_have_descriptions() {
         for text in texts {
             assert!(text.as_str().is_some_and(|it| !it.is_empty()), "{title}");
         }
-        // In a window of 1280 pixels, Grafana truncates longer titles.
+        // Grafana truncates longer titles in a window of 1280 pixels.
         let width = panel["gridPos"]["w"].as_u64().unwrap();
         assert!(
             title.len() as u64 + 9 <= 13 * width / 2,
@@ -53,8 +53,8 @@ fn dashboard_panels_have_descriptions() {
             .zip(queries(&panel))
         {
             let is_rate = query.contains("$__rate_interval");
-            // The query interval must be the scrape interval of the ServiceMonitor. The rate over less than two scrapes
-            // is empty.
+            // For rates, the query interval must be the scrape interval of the ServiceMonitor, because the rate over
+            // fewer than two scrapes is empty.
             let interval = target["interval"].as_str();
             assert_eq!(interval, is_rate.then_some("30s"), "{title}");
         }
@@ -72,7 +72,7 @@ fn dashboard_counts_subjects_of_critical_alerts() {
         .iter()
         .find(|it| it["title"] == "Policies blocking requests");
     let query = queries(denied.unwrap()).concat();
-    // The dashboard selects one cluster, and the alerts are per cluster. The comparison ignores this difference.
+    // The dashboard selects one cluster, but the alerts are per cluster. The comparison ignores this difference.
     let query = query
         .replace(",policy=~\"$policy\"", "")
         .replace("cluster=\"$cluster\",", "");
@@ -90,7 +90,8 @@ fn dashboard_counts_subjects_of_critical_alerts() {
     assert_eq!(query.matches(" or max by ").count(), 2);
 }
 
-/// Each query must select one cluster, and each alert must be per cluster, for rulers with the series of several clusters.
+/// Each query must select one cluster, and each alert must be per cluster, because a ruler may have the series of
+/// several clusters.
 #[test]
 fn alerts_and_dashboard_distinguish_clusters() {
     for query in panels().iter().flat_map(queries) {
@@ -108,7 +109,7 @@ fn alerts_and_dashboard_distinguish_clusters() {
                 "{expr}"
             );
         }
-        // The result of `absent` has no labels from a series.
+        // The result of `absent` has no labels of a series, so it cannot be grouped by cluster.
         let n_groups =
             ["sum", "max", "count"].map(|name| expr.matches(&format!("{name} by (")).count());
         assert!(

@@ -114,7 +114,7 @@ fn search_words_list_matching_rules() {
     );
 }
 
-/// Words that are in no id and no summary are searched in the examples and remedies.
+/// If a word occurs in no id and no summary, the examples and remedies are searched.
 #[test]
 fn search_covers_examples_and_remedies() {
     for (word, rule) in [("quantity", "string-order"), ("semver", "string-order")] {
@@ -234,7 +234,8 @@ fn scopes_of_rules_match_findings() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Returns the wrong example of each rule as a file, with the version of Kubernetes to check. Omits examples in words.
+/// Returns the wrong example of each rule as a file, with the version of Kubernetes for the check. Omits examples that
+/// are described in words.
 fn examples() -> Vec<(Rule, String, KubernetesVersion)> {
     let examples = Rule::ALL.iter().filter_map(|rule| {
         let file = match rule.entry().example {
@@ -307,7 +308,7 @@ fn rule_examples_have_finding_of_their_rule() {
             Example::File { wrong, right } => (wrong.to_owned(), right.to_owned()),
             Example::Words(_) => continue,
         };
-        // In the newest version, the name in the example is undeclared.
+        // In the newest version, the name in this example is undeclared.
         let version = match rule {
             Rule::NotAType => KubernetesVersion::new(36),
             _ => KubernetesVersion::NEWEST,

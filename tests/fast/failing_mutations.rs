@@ -103,7 +103,7 @@ fn mutations_of_atomic_lists_are_reported() {
     );
     let selector = r#"Object{spec: Object.spec{selector: {"x": "y"}}}"#;
     fails(&created("", "v1", "services"), &applied(selector), atomic);
-    // The list has `x-kubernetes-list-type: map`, so it can be merged.
+    // This list has `x-kubernetes-list-type: map`, so it can be merged.
     let containers =
         r#"Object{spec: Object.spec{containers: [Object.spec.containers{name: "a", image: "b"}]}}"#;
     holds(&POD, &applied(containers));

@@ -12,7 +12,8 @@ fn texts() -> [Text; 1] {
     }]
 }
 
-/// Evaluates the example for the request, and returns the decision and the request, or the error.
+/// Evaluates the example for the request. Asserts the decision, and that the report contains the
+/// request `expected`. If `decision` is `error`, `expected` is the error message.
 #[track_caller]
 fn check(request: Value, decision: &str, expected: &Value) {
     let request: RequestTexts = serde_json::from_value(request).unwrap();

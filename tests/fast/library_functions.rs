@@ -481,7 +481,7 @@ fn huge_lists_and_strings_exceed_cost_limit() {
     let both = "sets.equivalent(text.split(','), text.split(','))";
     check_hostile(both, &text, OUT_OF_MEMORY);
     check_hostile("text.replace('', text)", &text, OUT_OF_MEMORY);
-    // The cost is a fifth of the length of the string. It is therefore known before the call.
+    // The cost is known before the call, because it depends only on the length of the string.
     let thrice = "['', ''].map(x, text).join(text).replace('', text)";
     check_hostile(thrice, &text, OVER_LIMIT);
 }

@@ -66,7 +66,7 @@ fn lockout_policy_for_all_resources_is_reported() {
         assert!(message.contains(named), "{message}");
         assert!(message.contains(", binding `b`)"), "{message}");
     }
-    // A request is also denied if an expression fails for it.
+    // A request is also denied if an expression fails for the request.
     let fails = "  validations:\n  - expression: object.metadata.annotations['a'] == 'b'\n";
     assert_eq!(lockouts(&bound("*", "*", fails, DENY)).len(), 1);
 }
@@ -151,7 +151,7 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
     ] {
         assert_eq!(lockouts(&bound("*", "*/*", &spec, DENY)), [], "{spec}");
     }
-    // There is also no finding if the namespace selector of the binding excludes the system namespaces.
+    // A namespace selector of the binding that excludes the system namespaces also prevents the finding.
     let selector = "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: \
                     [kube-system, kube-node-lease]}]}\n";
     let of_binding = format!("{DENY}  matchResources:\n    {selector}");

@@ -312,7 +312,7 @@ fn apply_configuration_expressions_have_upstream_results() {
         refused("Object.spec.metadata{}"),
         "must evaluate to Object but got Object.spec.metadata"
     );
-    // The CEL value null does not become null in JSON.
+    // The CEL value null is not converted to null in JSON.
     assert_eq!(
         refused("Object{spec: Object.spec{replicas: null}}"),
         "error applying patch: failed to convert patch object to typed object: .spec.replicas: expected numeric (int or float), got structpb.NullValue"
@@ -466,7 +466,7 @@ fn object_in_patch_value_list_has_error_of_upstream_panic() {
         (status.code, status.reason.as_str()),
         (500, "InternalError")
     );
-    // Later patch releases convert the object.
+    // Since 1.36.5, the object is converted.
     let version = KubernetesVersion::new(36).with_patch(5);
     let outcome = run(
         &kinds(),

@@ -49,7 +49,7 @@ fn overload_ids_occur_only_in_rows() {
     let rows: Vec<_> = functions
         .flat_map(|function| function.overloads.iter().map(|overload| overload.row))
         .collect();
-    // Skips a few ids that equal the name of a function. The name also occurs as a string literal.
+    // Skips ids that equal the name of a function, because this name also occurs as a string literal.
     let names: BTreeSet<_> = rows.iter().map(|row| row.function).collect();
     let ids: BTreeSet<_> = rows.iter().map(|row| row.id).collect();
     let ids: BTreeSet<_> = ids.difference(&names).copied().collect();

@@ -104,7 +104,7 @@ fn write_scalar(
     let column = 6 + random.below(4);
     if is_block {
         text.push(if style == Style::Literal { '|' } else { '>' });
-        // The keys of the object are in column 4.
+        // The indentation indicator is relative to the keys of the object, which are in column 4.
         if random.below(3) == 0 {
             write!(text, "{}", column - 4).unwrap();
         }

@@ -77,7 +77,7 @@ fn every_alert_is_tested() {
     let tests = read("config/alerts/tests.yaml");
     for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
-        // Each alert has at least two tests: one in which it is silent, and one in which it fires.
+        // An alert needs at least two tests: one in which it is silent, and one in which it fires.
         assert!(tests.matches(name).count() > 1, "{name} has no test");
         for annotation in ["summary", "description"] {
             assert!(
@@ -163,7 +163,7 @@ fn bases(name: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn metrics_page_lists_registered_metrics() {
     let sources = metric_sources();
-    // A call that registers a metric spans several lines. One of them contains only the name.
+    // A call that registers a metric spans several lines. One line contains only the name.
     let registered: BTreeSet<_> = sources
         .lines()
         .filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","))
@@ -314,7 +314,7 @@ fn go_modules_use_same_kubernetes_version() {
     assert_eq!(format!("v1{}", staging("parity/oracle")), built);
 }
 
-/// The built-in schemas must be those of the releases in `dev`, one for each supported version. The release of the
+/// The built-in schemas must be those of the releases in `dev`: one release per supported version. The release of the
 /// default version must be that of the end-to-end control plane.
 #[test]
 fn schemas_of_all_supported_versions_are_built_in() {
@@ -613,7 +613,7 @@ fn modules_of_folders_are_mod_files() {
     assert!(findings.is_empty(), "move to x/mod.rs: {findings:?}");
 }
 
-/// Only the two modules of versions compare versions. Other code reads the availability of rows and the fields of
+/// Only the two version modules compare versions. All other code reads the availability of rows and the fields of
 /// `Behavior`.
 #[test]
 fn only_version_modules_compare_versions() {

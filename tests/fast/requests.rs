@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
 
-/// Runs a case with a policy with the validation `expression`. The case expects that `request` is allowed. Returns the
-/// outcome and the difference.
+/// Runs a case of a policy that has the validation `expression`. The case expects that `request` is allowed. Returns
+/// the outcome and the difference.
 fn outcome(resources: &[&str], expression: &str, request: &Value) -> (CaseOutcome, String) {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
@@ -100,7 +100,7 @@ fn generated_name_is_set_for_validation() {
         "request.name.matches('^x-[bcdfghjklmnpqrstvwxz2456789]{5}$')",
         &generated,
     );
-    // The suffix is random, so the name does not equal any given name.
+    // The suffix is random, so an expression cannot predict the name.
     denied(pods, "request.name == 'x-abcde'", &generated);
     // The namespace of the request stays empty. The API server reads the name from the object before it generates the
     // name.

@@ -522,7 +522,7 @@ fn type_error_has_witness() {
     let rule = "no-matching-overload";
     let overload = (json!("no such overload"), false);
     assert_eq!(proof(rule, "object.spec.replicas <= '5'"), overload);
-    // The API server sets `metadata.generation`, so the comparison fails for a sample request.
+    // The API server sets `metadata.generation`, so the field exists and the comparison fails.
     assert_eq!(proof(rule, "object.metadata.generation <= '5'"), overload);
     // `strategy` has only optional fields, so its size may be 0.
     let compared = (json!("no such overload: _<_"), false);
@@ -549,7 +549,7 @@ fn type_error_has_witness() {
         proof("not-a-range", "object.spec.replicas.all(r, r > 1)"),
         range
     );
-    // Only one kind evaluates the failing expression.
+    // Only one of the kinds evaluates the failing expression.
     let by_kind = "['Pod', 'Job', 'CronJob', 'DaemonSet', 'ReplicaSet'].exists(k, k == object.kind) ? \
                    object.spec.containers.all(c, c.name != '') : (object.kind == 'Pod' ? object.spec.containers : \
                    object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template.spec.containers : object.kind in \
@@ -584,7 +584,8 @@ fn guard_for_negation_is_inside_the_negation() {
         "!(!(object.metadata.labels.app == 'x'))",
     ] {
         let help = help_on(negated);
-        // The guard is outside of the negation. The help shows the negation if it is only a part of the expression.
+        // The guard precedes the negation. If the negation is only a part of the expression, the help also contains the
+        // negation.
         assert!(
             help.contains(&format!("`{has} && ...`"))
                 || help.contains(&format!("`{has} && !(object.metadata.labels.app == 'x')`")),
@@ -616,7 +617,8 @@ fn guard_for_negation_is_inside_the_negation() {
             "object.spec.containers.all(c, !c.securityContext.privileged)",
             "`c.?securityContext.?privileged.orValue(false)",
         ),
-        // The guard is true for an absent list. So is `orValue([])`, because `all` is true for an empty list.
+        // The guard is true for an absent list. `orValue([])` has the same effect, because `all` is true for an empty
+        // list.
         (
             "object.spec.volumes.all(v, !has(v.hostPath))",
             "write `object.spec.?volumes.orValue([])`",
@@ -682,8 +684,8 @@ fn wildcard_failure_for_some_kinds_is_reported_with_count() {
     let narrowed =
         "  matchConditions:\n  - {name: a, expression: 'object.kind == \"Deployment\"'}\n";
     assert!(wildcard_findings("*", narrowed, "object.spec.replicas > 1").is_empty());
-    // There are no such findings if the rule lists the resource by name, or if the expression fails for all kinds. The
-    // latter is a finding of another rule.
+    // There are no such findings if the rule lists the resource by name, or if the expression fails for all kinds. A
+    // failure for all kinds is a finding of a different rule.
     assert!(wildcard_findings("deployments", "", "object.spec.replicas > 1").is_empty());
     assert!(wildcard_findings("*", "", "object.spec.replica > 1").is_empty());
 }

@@ -226,7 +226,7 @@ fn advised_guard_fixes_finding() {
     ] {
         let help = help(POD, expression);
         assert!(help.contains(&format!("`{code}`")), "{expression}: {help}");
-        // A comparison with null is replaced as a whole.
+        // For a comparison with null, the help replaces the whole comparison.
         let is_of_null = expression.contains("null");
         assert_eq!(
             help.contains("orValue"),
@@ -341,7 +341,7 @@ fn arithmetic_on_number_that_may_be_int_is_reported() {
     for sound in [
         "has(object.spec.ratio) && double(object.spec.ratio) + 1.0 > 0.5",
         "has(object.spec.ratio) && object.spec.ratio < 2",
-        // The bounds of this number exclude all integers.
+        // The bounds of `share` exclude all integers, so its value is always a double.
         "has(object.spec.share) && object.spec.share + 1.0 > 0.5",
     ] {
         assert_eq!(gadget_findings(sound), <[[String; 3]; 0]>::default());

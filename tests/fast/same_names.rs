@@ -47,7 +47,7 @@ fn binding_belongs_to_the_policy_of_its_directory() {
         .collect();
     let (report, _) = json(&directory("alternatives", &files), &[]);
     assert_eq!(rules(&report), [""; 0]);
-    // The binding of the other directory belongs to the only policy.
+    // There is only one policy of this name, so the binding in the other directory belongs to it.
     let (report, _) = json(&directory("one-policy", &files[1..3]), &[]);
     assert_eq!(rules(&report), ["absent-params"]);
 }

@@ -137,7 +137,7 @@ fn incomparable_types_and_impossible_values_are_reported() {
         ),
         ("request.operation == 'DELETE' || object.kind == 'Pod'", &[]),
         ("request.resource.resource == 'deployments'", &[]),
-        // Impossible API groups and versions.
+        // Impossible values of groups and versions.
         (
             "object.apiVersion == 'v1'",
             &["warning impossible-value at =="],
@@ -221,7 +221,7 @@ fn constant_conditions_and_failing_calls_are_reported() {
         ("object.metadata.name >= 'm'", &[]),
         ("object.metadata.name == '10'", &[]),
         ("object.metadata.name >= '2024-01-01'", &[]),
-        // Calls whose literal arguments always make them fail.
+        // Calls that always fail because of their literal arguments.
         (
             "quantity('512MB').isLessThan(quantity(object.metadata.name))",
             &["warning failing-call at '512MB'"],
@@ -314,7 +314,7 @@ fn impossible_operations_are_reported() {
         let spec = spec(&["certificates.k8s.io"], &[approval], &[operation], "false");
         assert_eq!(found(&spec).len(), n_findings, "{operation}");
     }
-    // The operations of the misspelled name are unknown. The finding is for the corrected name, `pods/eviction`.
+    // The misspelled name has no known operations. The finding is for the corrected name, `pods/eviction`.
     let misspelled = found(&of("pods/evictions", "DELETE"));
     let impossible = misspelled
         .iter()
@@ -676,7 +676,7 @@ fn unsatisfiable_match_conditions_are_reported() {
     }
 }
 
-/// Common shapes of the mistake: the `?` is missing in one of several selections.
+/// Common forms of the mistake. One of several selections lacks the `?`.
 #[test]
 fn default_of_value_that_is_not_an_optional_is_reported() {
     let of_pods = |expression: &str| {

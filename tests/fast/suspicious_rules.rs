@@ -39,7 +39,7 @@ fn validations_that_contradict_each_other_are_reported() {
             "object.spec.replicas < 3 || object.spec.paused == true",
             &[],
         ),
-        // This contradiction has its own finding.
+        // This contradiction is a finding of the rule `constant-condition`.
         (
             "object.spec.replicas < 3 && object.spec.replicas > 4",
             &["warning constant-condition at >"],

@@ -141,7 +141,7 @@ fn concatenated_sets_have_upstream_results() {
         &json!(["1h"]),
         &[("l == l", "false"), ("l == []", "false")],
     );
-    // A concatenation adds elements to a set.
+    // A set that is concatenated with itself gains an element.
     check(
         &set(json!({"type": "number"})),
         &json!([1, 1.5]),

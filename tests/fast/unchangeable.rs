@@ -104,7 +104,7 @@ fn read_of_removable_field_is_reported() {
     gone(JOB, "spec.template.spec.nodeSelector");
     gone(JOB, "spec.activeDeadlineSeconds");
     gone(POD, "metadata.labels");
-    // An update can add the field. It cannot remove it.
+    // An update can add the field, but cannot remove it.
     fails(
         CLAIM,
         "UPDATE",

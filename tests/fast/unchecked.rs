@@ -270,7 +270,7 @@ fn resource_of_crd_with_other_version_or_group_is_unserved() {
             "example.com/v1alpha1 boxes",
         ),
         (("example.com", "v1alpha1", "box"), "boxes"),
-        // The groups differ only in the domain.
+        // Only the domains of the groups differ.
         (
             ("example.org", "v1alpha1", "boxes"),
             "example.com/v1alpha1 boxes",
@@ -373,7 +373,7 @@ fn misspelled_resource_of_crd_is_unserved() {
         let is_undefined = second.is_some_and(|it| it.starts_with("warning undefined-field"));
         assert_eq!(is_undefined, is_sure, "{name}: {actual:#?}");
     }
-    // Other CRDs of the group may define a resource with a similar name.
+    // These names are not necessarily misspelled, because another CRD of the group may define them.
     for (test, resources) in [
         ("both", "crates', 'cratess"),
         ("digit", "crates1"),
@@ -507,7 +507,7 @@ fn misspelled_params_of_a_binding_are_reported() {
         (params("default", "limits"), Some("default"), 1),
         (params("defualt", "limit"), Some("limit"), 1),
         (params("defualt", "limits"), None, 0),
-        // These are notes without a suggestion.
+        // The findings for these params are notes without a suggestion.
         (params("other", "limits"), None, 1),
         (params("default", "other"), None, 1),
     ] {

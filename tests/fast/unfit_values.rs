@@ -305,7 +305,7 @@ fn conversion_of_a_value_that_another_validation_denies_has_only_a_note() {
     let (level, help) = severity("variables.v.matches('^[0-9]+$')");
     let denied = "`spec.validations[0].expression` is false for this value; that validation denies these requests anyway";
     assert!(level == "note" && help.contains(denied), "{level} {help}");
-    // These validations do not depend on the value.
+    // These validations do not deny the requests for which the conversion fails.
     for other in ["object.metadata.name == 'other'", "variables.v != 'x'"] {
         assert_eq!(severity(other).0, "warning", "{other}");
     }

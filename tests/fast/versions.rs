@@ -1,5 +1,5 @@
-//! Validation rules and policies whose result differs between Kubernetes versions, compared with recorded
-//! results. `parity/tests/recorded.rs` compares expressions.
+//! Compares the results of validation rules and policies that differ between Kubernetes versions with recorded results.
+//! `parity/tests/recorded.rs` compares expressions.
 
 use std::fmt::Write as _;
 

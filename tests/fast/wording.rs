@@ -41,7 +41,7 @@ const FUNCTIONS: [&str; 8] = [
     "whatever_",
 ];
 
-/// Names that do not describe the role of a local.
+/// Names of locals that do not describe the role of the value.
 const LOCALS: [&str; 4] = ["found", "known", "made", "told"];
 
 /// Calls `offender` with the key of each listed word, phrase and opener in a line of prose.

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 const LIST: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
-/// Starts a server for the duration of the test process. `answers` are the responses by path. Paths do not contain
-/// `limit=`. The server also reports a version.
+/// Starts a server for the duration of the test process. `answers` are the responses by path. Paths omit the parameter
+/// `limit`. The server also reports a version.
 fn serve(answers: &[(&str, u16, Value)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -295,7 +295,7 @@ fn lease(seconds_ago: i64) -> Value {
                     "leaseDurationSeconds": 15}})
 }
 
-/// Returns the line above the table, and the field `controller` in the JSON output.
+/// Returns the line above the table, and the field `controller` of the JSON output.
 fn status_header(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Value) {
     let url = serve(&[
         (LIST, 200, list(&[policy("a", "True")], "")),

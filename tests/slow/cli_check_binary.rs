@@ -358,13 +358,13 @@ fn watch_checks_again_after_each_change() {
     // A new file.
     fs::copy(WRONG, root.join("second.yaml")).unwrap();
     assert!(has_finding(&next_report(&mut lines)));
-    // A new configuration, first with an error, which does not end the command.
+    // A new configuration that is invalid at first. The error does not end the command.
     let config = root.join(".vap.yaml");
     fs::write(&config, "rules: [").unwrap();
     assert!(!has_finding(&next_report(&mut lines)));
     fs::write(&config, "rules: {undefined-field: allow}").unwrap();
     assert!(!has_finding(&next_report(&mut lines)));
-    // A deleted file, together with the configuration.
+    // The configuration is deleted, and then a checked file.
     fs::remove_file(&config).unwrap();
     assert!(has_finding(&next_report(&mut lines)));
     fs::remove_file(root.join("second.yaml")).unwrap();

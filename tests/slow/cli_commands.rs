@@ -690,7 +690,7 @@ fn diff_groups_changes_by_cause() {
         (kind.to_owned(), field.to_owned(), denied, allowed, same)
     };
     let first = "spec.validations[0].expression";
-    // Both versions of the policy deny the object. Their messages differ.
+    // Both versions of the policy deny the object, but with different messages.
     let stricter = fs::read_to_string("docs/examples/replica-limit-new.yaml").unwrap();
     assert_eq!(
         groups(&stricter),
@@ -759,8 +759,8 @@ fn diff_without_requests_is_usage_error() {
     assert!(ran.out.contains("4 cases"), "{}", ran.out);
 }
 
-/// GitHub shows at most ten annotations per step. The tenth annotation therefore contains the number of further errors.
-/// The log contains all errors.
+/// GitHub shows at most ten annotations per step. So the tenth annotation contains the number of omitted errors. The
+/// log contains all errors.
 #[test]
 fn failed_cases_stay_within_annotation_limit_of_github() {
     let cases: Vec<Value> = (0..15)

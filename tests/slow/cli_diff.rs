@@ -14,7 +14,7 @@ use crate::cli_commands::{Ran, deployment, directory, vap};
 const POLICY: &str = "config/samples/sound.yaml";
 const PROBE: &str = "config/samples/sound_probe.yaml";
 
-/// Runs `diff`. OLD allows 60 replicas, NEW and the directory of `--with` allow 50.
+/// Runs `diff`. OLD allows 60 replicas. NEW and the directory of `--with` allow 50.
 fn diff(name: &str, extra: &[&str]) -> Ran {
     let policy = fs::read_to_string(POLICY).unwrap();
     let probe = fs::read_to_string(PROBE).unwrap();
@@ -116,7 +116,8 @@ fn diff_operations(name: &str, old: [&str; 2], new: [&str; 2], kind: &str) -> Ra
 fn diff_evaluates_each_matched_operation() {
     const KEPT: &str = "!('keep' in oldObject.metadata.annotations)";
     const FALSE: &str = "object == null";
-    /// A name, the operations and the expression of both versions, the exit status, and two parts of the output.
+    /// A name, the operations and the expression of the old and of the new version, the exit status, and two parts of
+    /// the output.
     type DiffCase = (
         &'static str,
         [&'static str; 2],
@@ -487,7 +488,7 @@ fn diff_shows_changed_lines_of_mutated_objects() {
     ] {
         assert!(ran.out.contains(line), "{line}: {}", ran.out);
     }
-    // A version that does not change the object returns the object of the request.
+    // If a version does not change the object, the mutated object is the object of the request.
     let unchanged = [[
         "Object{metadata: Object.metadata{labels: {\"team\": \"none\"}}}",
         "Object{}",
@@ -574,7 +575,7 @@ fn probes_of_other_policies_are_skipped() {
         for line in lines {
             assert!(ran.out.contains(line), "{name}: {line}: {}", ran.out);
         }
-        // A probe in the files of OLD or NEW tests their policies.
+        // A probe in the files of OLD or NEW tests the policies of these files.
         let ran = vap(&["diff", &old, &with], "");
         assert_eq!(ran.status, 2, "{name}: {}", ran.out);
         assert!(

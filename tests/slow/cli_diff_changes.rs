@@ -320,7 +320,7 @@ fn report(name: &str, pairs: &[[Value; 2]]) -> Value {
     .json()
 }
 
-/// Returns the number of denied and of allowed requests for a policy.
+/// Returns the number of requests that become denied, and of those that become allowed, for a policy.
 fn counts(report: &Value, name: &str) -> [u64; 2] {
     let groups = report["groups"].as_array().unwrap().iter();
     let groups = groups.filter(|group| group["policy"] == name);
@@ -433,7 +433,7 @@ fn exceptions_for_deletions_are_found() {
     }
 }
 
-/// A case: the documents of both versions, whether requests become denied, and whether requests become allowed.
+/// A case: the documents of both versions, whether some requests become denied, and whether some become allowed.
 type Case = ([Vec<Value>; 2], [bool; 2]);
 
 /// Compares the documents of each case separately.
@@ -699,7 +699,7 @@ fn changed_selectors_are_found() {
     check_cases("diff-selectors", &cases);
 }
 
-/// If the schemas of a version do not permit an object, this version has no decision about the object.
+/// If the schemas of a version do not permit an object, the version has no decision about it.
 #[test]
 fn objects_are_valid_in_both_versions() {
     let definition = |mode: &Value, rules: &Value| {

@@ -125,7 +125,7 @@ fn changes_are_shown_for_generated_requests() {
         for line in lines {
             assert!(ran.out.contains(line), "{new}: {line}: {}", ran.out);
         }
-        // A changed setting is a difference without requests.
+        // A changed setting counts as a difference even if there are no requests.
         let is_setting = new == "[CREATE]" || new.starts_with("parameterNotFoundAction");
         let ran = vap(&["diff", &paths[0], &paths[1], "--no-generated"], "");
         let status = if is_setting { 1 } else { 2 };

@@ -54,7 +54,7 @@ fn expressions_have_values_of_any_type() {
     );
 }
 
-/// Long values are not cut.
+/// Long values are not truncated.
 #[test]
 fn value_of_whole_object_is_complete() {
     let ran = eval(&["object"], &["-o", "json"]);

@@ -209,7 +209,7 @@ fn webhook_probes_reject_policy_fields() {
     assert_eq!(report.exit(), Exit::Failed);
 }
 
-/// A case passes only if a cluster would behave as expected. A case fails if it would pass without testing the policy.
+/// A case passes only if a cluster would behave as expected. A case that would pass without testing the policy fails.
 #[test]
 fn vacuous_cases_fail() {
     let report = report(&["tests/cli_test/traps.yaml"]);
@@ -364,7 +364,7 @@ fn suites_are_converted_to_probes() {
     assert!(none.diagnostics()[0].contains("is not a suite of kaptest"));
 }
 
-/// The suites of Kyverno use one of two API groups.
+/// The suites of Kyverno use either of two API groups.
 #[test]
 fn kyverno_suite_may_have_either_api_group() {
     let read = |suite: PathBuf| {
@@ -580,7 +580,7 @@ fn sample_probes_pass() {
     assert_eq!((report.summary.probes, report.summary.passed), (2, 7));
 }
 
-/// The order of the files must not change the results. Color must only add escape sequences.
+/// The order of the files must not change the results. Color must add only escape sequences.
 #[test]
 fn output_does_not_depend_on_file_order_or_color() {
     let files = ["probes", "objects", "policies"];

@@ -173,7 +173,7 @@ fn written_probes_pass_only_in_the_old_version() {
     }
 }
 
-/// A policy with the fix of `check --fix` does not change.
+/// After `check --fix`, the versions have the same result for the policy.
 #[test]
 fn fixed_policy_has_no_changes() {
     let text = std::fs::read_to_string("tests/cli_upgrade/denies.yaml").unwrap();
@@ -260,7 +260,7 @@ fn objects_in_standard_input_are_compared() {
     assert_eq!(report["summary"]["objects"], 1, "{report:#}");
 }
 
-/// The generator finds no value with four parts, so the comparison is undecided without an object that has such a
+/// The generator finds no value with four parts. So the comparison is undecided, unless a given object has such a
 /// value.
 #[test]
 fn given_objects_reach_expressions_that_generated_requests_miss() {

@@ -88,7 +88,7 @@ fn values_are_validated_by_keywords() {
             "spec: Invalid value: \"host\": spec in body must be of type ipv4: \"host\"",
         ],
     );
-    // The value consists of two characters. Both have several bytes.
+    // The value consists of two characters, each with several bytes.
     check(
         &json!({"type": "string", "maxLength": 2, "minLength": 2}),
         &json!("\u{1f600}\u{e4}"),
@@ -159,7 +159,7 @@ fn generation_increases_with_changes() {
     assert_eq!(generation(-1, 2), Value::Null);
 }
 
-/// In an update without changes, `self` equals `oldSelf`. This includes fields that the API server preserves, such as
+/// In an update without changes, `self` equals `oldSelf`, including the fields that the API server preserves, such as
 /// `managedFields`.
 ///
 /// Source: a real API server v1.36.3, `./dev custom-resources 2000 9`.

@@ -145,7 +145,7 @@ fn console_sessions_match_output() {
             n_run += 1;
         }
     }
-    // The second number changes if another session is marked as requiring a cluster.
+    // If a session is newly marked as requiring a cluster, the expected number of such sessions must be changed.
     assert!(n_run >= 5, "only {n_run} sessions were run");
     assert_eq!(n_of_cluster, 7, "number of sessions that require a cluster");
 }

@@ -163,7 +163,7 @@ fn first_check_reports_mistakes_and_one_fix_corrects_them() {
     );
 }
 
-/// A policy whose fixes uncover others: each renamed key contains another misspelled name.
+/// A policy in which each fix uncovers a new mistake: each renamed key contains another misspelled name.
 const NESTED: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: nested}

@@ -289,7 +289,7 @@ fn comparison_of_deeply_nested_values_is_an_error() {
         assert_eq!(error.message(), "value is nested too deeply to be compared");
     }
     assert!(optional.equals(&other_optional).is_err());
-    // Drops the nested values. The stack of the test's thread must not overflow.
+    // The nested values are dropped here. The stack of the test's thread must not overflow.
 }
 
 #[test]

@@ -20,7 +20,7 @@ impl Drop for Process {
     }
 }
 
-/// Starts the controller with an API server that does not exist. Returns the process and its address for health checks.
+/// Starts the controller without a reachable API server. Returns the process and its address for health checks.
 fn start(listen: &str) -> (Process, std::net::SocketAddr) {
     let directory = tempfile::tempdir().unwrap();
     let kubeconfig = directory.path().join("kubeconfig");
@@ -30,7 +30,7 @@ fn start(listen: &str) -> (Process, std::net::SocketAddr) {
     std::fs::write(&kubeconfig, config).unwrap();
     let mut child = Command::new(CONTROLLER)
         .args(["run", "--log-format=json", "--startup-timeout=60s"])
-        // The last of repeated flags wins.
+        // If a flag is repeated, the last one wins.
         .args(["--listen=127.0.0.1:1", &format!("--listen={listen}")])
         .env("KUBECONFIG", &kubeconfig)
         .stdout(Stdio::piped())

@@ -157,8 +157,7 @@ impl Client {
         self.notify("textDocument/didChange", &params);
     }
 
-    /// Waits for the diagnostics of a version of a document, and returns their codes, each with its line, counted from
-    /// 1.
+    /// Waits for the diagnostics of a version of a document. Returns the code and the line of each, counted from 1.
     fn diagnostics(&mut self, uri: &str, version: &Value) -> Vec<String> {
         let message = self.wait(|message| {
             message["method"] == "textDocument/publishDiagnostics"
@@ -242,7 +241,7 @@ fn diagnostics_follow_unsaved_changes() {
     let first = client.diagnostics(&policy, &json!(1));
     assert_eq!(first, ["7 unwatched-subresource"]);
 
-    // If characters are typed one after another, the server sends the diagnostics of the last version.
+    // After characters are typed in quick succession, the server sends the diagnostics of the last version.
     let end = json!({"line": 8, "character": 42});
     for (n, c) in " && object.spec.rep".chars().enumerate() {
         let at = json!({"line": 8, "character": 42 + n});
@@ -311,7 +310,7 @@ fn files_that_are_not_open_have_diagnostics() {
     let all = ["9 undefined-field"];
     assert_eq!(client.diagnostics(&policy, &Value::Null), all);
 
-    // A new name of the policy affects its binding when the document is saved.
+    // If the policy gets a new name, the findings about its binding change when the document is saved.
     client.open(&policy, &broken);
     assert_eq!(client.diagnostics(&policy, &json!(1)), all);
     let text = broken.replace("limit.example", "other.example");
@@ -320,7 +319,7 @@ fn files_that_are_not_open_have_diagnostics() {
     client.notify("textDocument/didSave", &saved);
     let of_binding = client.diagnostics(&binding, &Value::Null);
     assert_eq!(of_binding, ["4 unknown-policy"]);
-    // The file on disk still contains the old name.
+    // The new name was not saved, so the file on disk still contains the old name.
     client.notify("textDocument/didClose", &saved);
     assert!(client.diagnostics(&binding, &Value::Null).is_empty());
     assert_eq!(client.diagnostics(&policy, &Value::Null), all);
@@ -357,7 +356,7 @@ fn diagnostics_depend_on_other_files() {
     assert!(client.diagnostics(&binding, &json!(1)).is_empty());
     client.open(&policy, POLICY);
     client.diagnostics(&policy, &json!(1));
-    // A new name of the policy affects its binding.
+    // If the policy gets a new name, the findings about its binding change.
     let text = POLICY.replace("limit.example", "other.example");
     client.change(&policy, 2, &json!([{"text": text}]));
     assert_eq!(
@@ -533,8 +532,8 @@ impl Client {
         });
     }
 
-    /// Waits for the first diagnostics of a document that are `expected`. The server checks the document again after it
-    /// has read the cluster.
+    /// Waits until the diagnostics of a document are `expected`. The server checks the document again after it has read
+    /// the cluster.
     fn wait_for_diagnostics(&mut self, uri: &str, version: i32, expected: &[&str]) {
         while self.diagnostics(uri, &json!(version)) != expected {}
     }

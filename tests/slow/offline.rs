@@ -61,7 +61,7 @@ fn built_in_schemas_match_documents() {
 
 type Pair = (*const DeclType, *const DeclType);
 
-/// Returns true if two types are equal. `known` are the pairs that have been compared.
+/// Returns true if two types are equal. `known` contains the pairs that were already compared.
 fn is_same(a: &Arc<DeclType>, b: &Arc<DeclType>, known: &mut BTreeSet<Pair>) -> bool {
     let pair = (Arc::as_ptr(a), Arc::as_ptr(b));
     if known.contains(&pair) {

@@ -177,10 +177,10 @@ fn cases(file: &str) -> Vec<Case> {
     cases
 }
 
-/// Returns `text` after the edits of a suggestion, each of which is within one line.
+/// Applies the edits of a suggestion to `text`. Each edit is within one line.
 fn edited(text: &str, edits: &[Value]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    // The last edit is first, so that the columns of the others do not change.
+    // The edits are applied from last to first, so that the columns of the remaining edits stay valid.
     for edit in edits.iter().rev() {
         let number = |key: &str| usize::try_from(edit[key].as_u64().unwrap()).unwrap();
         assert_eq!(edit["line"], edit["endLine"]);

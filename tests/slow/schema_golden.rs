@@ -70,7 +70,7 @@ fn types_of_built_in_kinds_match_upstream() {
     let (schemas, mapper) = offline.finish();
     assert_eq!(compare("built-in.jsonl", &schemas, &[]), 259);
     assert_eq!(schemas.kinds().count(), 259);
-    // Only subresources for connections have no schema. Examples are `pods/exec` and `services/proxy`.
+    // Only the subresources of CONNECT requests, such as `pods/exec` and `services/proxy`, have no schema.
     for served in &mapper.resources {
         let is_found = matches!(schemas.resolve(&served.gvk), Resolution::Found(_));
         let is_connection = served.gvr.is_subresource() && served.gvk.kind.ends_with("Options");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli_commands::{directory, vap};
 
-/// Returns a policy for CustomResourceDefinitions with one validation, similar to the policy of Gateway API.
+/// Returns a policy for CustomResourceDefinitions with one validation. It is similar to a policy of Gateway API.
 fn policy(name: &str, validation: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",

@@ -151,7 +151,7 @@ pub(crate) struct Config {
     /// The major and minor version in the response of `/version`.
     pub(crate) version: (&'static str, &'static str),
     pub(crate) faults: Vec<Fault>,
-    /// The maximum number of objects in a page, even if a request asks for more.
+    /// The maximum number of objects in a page. It also applies if a request asks for more.
     pub(crate) page_size: usize,
 }
 

@@ -15,7 +15,8 @@ use vap_status_controller::version::KubernetesVersion;
 
 use crate::support;
 
-/// The schemas of documents, with the options of CONNECT requests, which no document has.
+/// The schemas of the OpenAPI documents, and the schemas of the options of CONNECT requests. No document contains the
+/// latter.
 struct WithConnectOptions(SchemaSet);
 
 impl SchemaResolver for WithConnectOptions {

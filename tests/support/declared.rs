@@ -27,7 +27,8 @@ fn write_lines(lines: &mut Vec<String>, path: &str, type_: &Arc<DeclType>, requi
         DeclKind::List(_) => "list",
         DeclKind::Map(_) => "map",
         DeclKind::Object(_) => "object",
-        // The oracle's descriptions contain no other types. Such a type leads to a different hash.
+        // The oracle's descriptions contain no other types, so any other type leads to a different
+        // hash.
         _ => "other",
     };
     let (max, min) = (type_.max_elements, type_.min_serialized_size);

@@ -65,8 +65,8 @@ impl Objects {
         Type::Struct(StructType::new(name, Arc::new(self.clone())))
     }
 
-    /// Parses a type. A name is a declared object type, or otherwise an opaque type. `object` and a name is an
-    /// undeclared object type.
+    /// Parses a type. A name is a declared object type, or otherwise an opaque type. `object NAME` is an undeclared
+    /// object type.
     pub(crate) fn parse_type(&self, text: &str) -> Type {
         parse_type_with(text, &|name| {
             let object = self.fields.contains_key(name).then(|| self.object(name));

@@ -712,7 +712,7 @@ fn wildcard_failure_after_guard_is_reported_if_all_remaining_kinds_fail() {
     let [warning] = &*warnings else {
         panic!("{warnings:?}")
     };
-    // The warning contains an excerpt of the source for the first kind. The note about all kinds follows.
+    // The warning contains a source excerpt only for the first kind. A note about all kinds follows.
     assert_eq!(warning.matches("ERROR: ").count(), 2, "{warning}");
     assert!(
         warning.ends_with("^\nthe evaluation fails for all 2 kinds that the wildcards match\n"),

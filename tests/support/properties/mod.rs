@@ -354,7 +354,7 @@ fn mentions_dyn(type_: &Type) -> bool {
 /// Returns true if `value` and its elements have the type `type_`.
 fn is_value_of(value: &Value, type_: &Type) -> bool {
     match (value, type_) {
-        // At run time, an object with a schema has an unnamed type, so any map is accepted.
+        // An object with a schema has an unnamed type at run time, so any map is accepted.
         (_, Type::Dyn | Type::Any | Type::Param(_)) | (Value::Map(_), Type::Struct(_)) => true,
         (Value::Null, _) => matches!(
             type_,

@@ -195,8 +195,8 @@ impl<'a> Printer<'a> {
                 }
                 self.push("}");
             }
-            // Only macros create comprehensions, and macros were printed above. Any other comprehension is printed as
-            // its range.
+            // Only macros create comprehensions, and macro calls were printed above. Any other comprehension is printed
+            // as its range.
             Expr::Comprehension(fold) => self.expr(fold.iter_range, Level::Member),
         }
     }
