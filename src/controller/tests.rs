@@ -29,7 +29,6 @@ const DOCUMENT: &str = "/openapi/v3/apis/apps/v1?hash=1";
 const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/a/status?\
                       &force=true&fieldManager=vap-status-controller&fieldValidation=Ignore";
 
-/// Returns the id of the ValidatingAdmissionPolicy `name`.
 pub(super) fn id(name: &str) -> SubjectId {
     SubjectId::policy(name)
 }
@@ -492,7 +491,7 @@ async fn unavailable_schema_retains_status() {
         reconcile(&context, &id("a")).await.unwrap(),
         ReconcileResult::Skipped(Skipped::Equal)
     );
-    // A restarted controller does not know how long the schema has been unavailable. It keeps the note.
+    // A restarted controller does not know how long the schema has been unavailable, so it keeps the note.
     context.stale_conditions.forget(&id("a"));
     assert_eq!(
         reconcile(&context, &id("a")).await.unwrap(),

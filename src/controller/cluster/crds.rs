@@ -115,7 +115,7 @@ pub(crate) struct Crd {
     /// them.
     pub(crate) served: Vec<String>,
     pub(crate) is_established: bool,
-    /// The reason, from the API server, why the CRD is not established.
+    /// The API server's message about why the CRD is not established, if any.
     pub(crate) problem: Option<String>,
     /// The uid and the generation. If either changes, the schema may have changed.
     pub(crate) revision: (String, i64),

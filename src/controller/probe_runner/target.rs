@@ -162,8 +162,8 @@ impl SchemaResolver for WithDefinitions<'_> {
     }
 }
 
-/// Returns the names of the CustomResourceDefinitions that define the custom kinds in the cases. They are needed to
-/// default and merge objects.
+/// Returns the names of the CustomResourceDefinitions that define the custom kinds in the cases. The definitions are
+/// needed to set defaults in objects and to merge objects.
 ///
 /// # Errors
 /// Returns an error if there are more than [`MAX_DEFINITIONS`] names.

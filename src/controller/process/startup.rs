@@ -24,7 +24,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The time between two attempts.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The path of the policy API.
 const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// Returns the name of this instance: the name of its pod or host, and a random suffix. The suffix is needed because a

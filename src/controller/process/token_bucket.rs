@@ -29,12 +29,10 @@ impl TokenBucket {
         allowed.map_or(now, |allowed| allowed.max(now))
     }
 
-    /// Returns true if the bucket has a token now.
     pub(crate) fn has_token(mut self, now: Instant) -> bool {
         self.take(now) <= now
     }
 
-    /// Returns true if the bucket is full.
     pub(crate) fn is_full(self, now: Instant) -> bool {
         self.full_at <= now
     }

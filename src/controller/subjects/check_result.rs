@@ -144,8 +144,8 @@ impl CheckResult {
         }
     }
 
-    /// Creates the result for a CustomResourceDefinition. It depends only on the generation and the version of the API
-    /// server.
+    /// Creates the result for a CustomResourceDefinition. The result depends only on the generation and the version of
+    /// the API server.
     pub(crate) fn from_definition(
         generation: Generation,
         version: KubernetesVersion,

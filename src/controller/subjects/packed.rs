@@ -44,7 +44,6 @@ impl Identity {
         self.generation
     }
 
-    /// Returns metadata with this identity and `name`.
     pub(crate) fn metadata(&self, name: &str) -> ObjectMeta {
         let text = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
         ObjectMeta {

@@ -358,7 +358,6 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
         Some(objects.map(|(_, kept)| K::kept(kept)).collect())
     }
 
-    /// Returns the policies of all objects.
     pub(crate) fn policies(&self) -> Vec<SubjectId> {
         self.lock().by_policy.keys().cloned().collect()
     }

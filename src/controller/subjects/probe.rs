@@ -467,7 +467,7 @@ struct ReceivedStatus {
 /// Parses the fields of the status that the controller writes. Omits invalid fields, so that the controller writes them
 /// again.
 ///
-/// Conditions of other clients are also omitted. They remain in the cluster.
+/// Also omits conditions of other clients, which remain in the cluster.
 fn status_of(text: &str) -> Option<PolicyProbeStatus> {
     let received: ReceivedStatus = serde_json::from_str(text).ok()?;
     let conditions = received.conditions.iter();
@@ -570,7 +570,6 @@ impl Probe {
         object
     }
 
-    /// Changes the probe with `edit`.
     pub(crate) fn edit(&mut self, edit: impl FnOnce(&mut PolicyProbe)) {
         let mut object = self.object();
         edit(&mut object);

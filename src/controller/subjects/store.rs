@@ -164,8 +164,8 @@ impl Store {
         (mut subject, mut status): (Subject, Option<ValidatingAdmissionPolicyStatus>),
         from: EventSource,
     ) -> bool {
-        // Each write of the controller causes a watch event. Its object is already stored from the response, so the
-        // event is skipped here, before the object is packed.
+        // The controller's own writes cause watch events. The store already has the object from the response, so such
+        // an event is skipped here, before the object is packed.
         if !supersedes(&self.lock(), &id, metadata, from) {
             return false;
         }

@@ -34,7 +34,6 @@ struct Lately {
 pub(crate) enum LimitedObject {
     /// A policy or another subject.
     Subject(SubjectId),
-    /// The probe with this name.
     Probe(String),
 }
 

@@ -273,8 +273,8 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
             return;
         };
         let Some(spec) = api_service.spec else { return };
-        // Without `service`, an APIService is for a group that the API server itself serves. This is a built-in group
-        // or the group of a CRD.
+        // An APIService without `service` is for a group that the API server itself serves: a built-in group, or the
+        // group of a CRD.
         if spec.service.is_some() {
             let group_version = GroupVersion::new(
                 spec.group.unwrap_or_default(),

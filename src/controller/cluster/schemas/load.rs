@@ -25,7 +25,7 @@ use crate::telemetry::metrics::Lookup;
 /// The number of concurrent reads, not counting slow reads and retries.
 const TURNS: usize = 4;
 
-/// The time after which a read is slow.
+/// The time after which a read counts as slow.
 const SLOW: Duration = Duration::from_millis(250);
 
 /// The time after which a document counts as missing although its read continues. Then policies are checked without it.

@@ -22,7 +22,6 @@ fn long_policy(name: &str) -> ValidatingAdmissionPolicy {
     policy
 }
 
-/// Returns a probe of `policy` with `n_cases` cases.
 fn probe_of(policy: &str, name: &str, n_cases: usize) -> Probe {
     let case = |n: usize| {
         json!({

@@ -356,7 +356,8 @@ async fn check_that_exceeded_limit_is_repeated_after_an_hour() {
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());
     assert_eq!(slow(&context), 1);
-    // The check is not repeated. Its thread is stuck, and another check could block another thread.
+    // The check is not repeated. Its thread is stuck, and a second attempt could block a second
+    // thread.
     context.lanes.exceeded(&id("b"), entry.generation(), true);
     tokio::time::advance(Duration::from_secs(3601)).await;
     context.lanes.retry(Instant::now());

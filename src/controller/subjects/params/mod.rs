@@ -152,7 +152,7 @@ impl Params {
         listing
     }
 
-    /// Removes the references of a policy.
+    /// Removes the references of a policy that have the origin `referrer`.
     pub(crate) fn forget(&self, policy: &SubjectId, referrer: Referrer) {
         for kind in self.lock().values_mut() {
             kind.references.remove(policy, referrer);

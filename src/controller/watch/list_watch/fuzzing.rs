@@ -28,7 +28,8 @@ pub struct Counts {
     pub rejected: usize,
 }
 
-/// Decodes a watch response that starts with a list. It arrives in chunks of `chunk` bytes.
+/// Decodes a watch response that starts with a list. The response arrives in chunks of `chunk`
+/// bytes.
 pub(in crate::controller) fn read_watch<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,
@@ -36,7 +37,7 @@ pub(in crate::controller) fn read_watch<K: Resource + DeserializeOwned>(
     read::<K>(bytes, chunk, Listing::Streamed(1))
 }
 
-/// Decodes one page of a list. It arrives in chunks of `chunk` bytes.
+/// Decodes one page of a list. The page arrives in chunks of `chunk` bytes.
 pub(in crate::controller) fn read_page<K: Resource + DeserializeOwned>(
     bytes: &[u8],
     chunk: usize,

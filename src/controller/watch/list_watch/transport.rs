@@ -83,7 +83,7 @@ impl From<Error> for Failure {
 #[error("the request failed; a report has the cause")]
 pub(super) struct Reported;
 
-/// Returns the client of one watch. It sends requests through `client`, and reports to `reports`.
+/// Returns the client of one watch. The client sends requests through `client`, and reports to `reports`.
 pub(super) fn client(
     client: Client,
     config: &ListWatchConfig,

@@ -24,7 +24,6 @@ struct Served {
     is_down: bool,
     /// The number of other API groups. Each serves the resource `things`.
     others: usize,
-    /// The delay of each response.
     delay: Duration,
     /// True if the documents in the index exist.
     is_described: bool,
