@@ -6,8 +6,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-/// Returns a policy that evaluates `expression` on CREATE and UPDATE of a resource. The resource is given by its group
-/// and plural name. Its version is `v1`.
+/// Returns a policy that evaluates `expression` on CREATE and UPDATE of a resource. The arguments contain the group and
+/// the plural name of the resource. The version is `v1`.
 #[must_use]
 pub fn policy(
     name: &str,

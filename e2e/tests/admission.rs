@@ -211,7 +211,6 @@ async fn probe(
     .unwrap()
 }
 
-/// Returns the user info of the client.
 async fn user(client: &Client) -> Value {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")

@@ -119,7 +119,6 @@ async fn wait_for_condition(
     .await
 }
 
-/// Asserts that the policy is not written for `duration`.
 async fn assert_not_written(api: &Api<ValidatingAdmissionPolicy>, name: &str, duration: Duration) {
     let before = api.get(name).await.unwrap().metadata.resource_version;
     tokio::time::sleep(duration).await;

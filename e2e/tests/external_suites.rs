@@ -288,7 +288,7 @@ fn user(request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Returns true if the case expects `response`.
+/// Returns true if the response is the one that the case expects.
 fn is_met(expect: &Value, response: &Response, policy: &str) -> bool {
     let is_ours = response.message().contains(&format!("'{policy}'"));
     let is_error = is_ours

@@ -135,7 +135,7 @@ impl Setup {
             .to_vec()
     }
 
-    /// Writes the config map.
+    /// Writes `value` into the config map.
     async fn write(&self, client: &Client, value: &str) -> Result<ConfigMap, Error> {
         let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
         let patch = Patch::Merge(json!({"data": {"key": value}}));

@@ -93,8 +93,8 @@ async fn manifests_are_accepted_by_the_api_server() {
         by_kustomize.join("\n")
     );
     let by_helm = apply(&control_plane, &helm(&["clear.enabled=false"]));
-    // The chart also contains a pod for `helm test`, with its network policy. It contains no namespace, because Helm
-    // creates the namespace.
+    // The chart also contains a pod for `helm test`, and a network policy for this pod. The chart contains no
+    // namespace, because Helm creates the namespace.
     let without = |list: &[String], name: &str| -> Vec<String> {
         let kept = list.iter().filter(|line| !line.contains(name));
         kept.cloned().collect()

@@ -145,7 +145,7 @@ async fn check_live_reads_policies_of_the_cluster() {
         "{line}: {shown}"
     );
 
-    // The file contains a binding. Its policy exists only in the cluster.
+    // The file contains only a binding. The policy of the binding exists only in the cluster.
     let binding = bench.file(
         "binding.yaml",
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\

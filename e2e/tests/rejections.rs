@@ -27,7 +27,7 @@ const API: &str = "/apis/admissionregistration.k8s.io/v1";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 struct CreateError {
-    /// The HTTP status and the message. The status is 422 if the object can be decoded.
+    /// The HTTP status and the message. If the API server can decode the object, the status is 422.
     text: String,
     fields: Vec<String>,
 }
@@ -130,7 +130,7 @@ fn plain(field: &str) -> String {
 }
 
 /// Returns true if one of our errors is about this field, about its parent or about a nested field. Also returns true
-/// for an error of the API server that follows from one of our errors. These errors are listed here.
+/// for an error of the API server that follows from one of our errors. The function lists these follow-up errors.
 fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
     let has = |wanted: &str| ours.iter().any(|ours| plain(&ours.field) == wanted);
     let are_related = |ours: &Rejection| {

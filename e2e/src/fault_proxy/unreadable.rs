@@ -70,7 +70,6 @@ fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Replaces all lists in `value` by null.
 fn null_lists(value: &mut Value) {
     match value {
         Value::Array(_) => *value = Value::Null,

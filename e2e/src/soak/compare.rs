@@ -167,7 +167,6 @@ async fn differences(
     Ok(differences)
 }
 
-/// Returns the differences for the policy of one slot.
 fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) -> Vec<String> {
     let mut differences = Vec::new();
     let generation = actual.generation;

@@ -88,7 +88,7 @@ impl Trial {
         target_of(gvk, &self.gvr.resource, true)
     }
 
-    /// Returns a name for the kind of this request.
+    /// Returns a name for this kind of request.
     pub(crate) fn sort(&self) -> &'static str {
         match (&self.old, self.params, &*self.gvr.resource) {
             (None, Params::None, "boxes") => "Boxes",
@@ -266,7 +266,7 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     }
 }
 
-/// Returns the Box from the `n`th request that `parity mutations` generates, with the name `name`.
+/// Returns the Box of the `n`th request that `parity mutations` generates, but with the name `name`.
 fn box_of(seed: u64, n: u64, name: &str) -> Value {
     let mut object = mutate_requests::case(seed, n)["object"].clone();
     object["metadata"]["name"] = json!(name);
