@@ -225,7 +225,6 @@ pub(crate) fn changed_facets(stage: Stage, old: &Value, new: &Value) -> BTreeSet
         .collect()
 }
 
-/// Returns the facets of a line of output.
 fn facets(stage: Stage, line: &Value) -> BTreeMap<Key, Value> {
     let facets = match stage {
         Stage::Typecheck => typecheck_facets(line),

@@ -81,7 +81,7 @@ impl Default for Counts {
     }
 }
 
-/// Returns the random choices for the `n`th item of the type `key`. They do not depend on other items.
+/// Returns the random choices for the `n`th item of the type `key`. The choices do not depend on other items.
 fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
     Choices::Seeded(Random::for_event(seed, key, n).number())
 }

@@ -18,7 +18,7 @@ use super::generator::Material;
 use super::{choices, eval, mutate, pick, pieces, policy_changes};
 use crate::documents::load_documents;
 
-/// A kind for generated policies. Their expressions read its fields.
+/// A kind for generated policies. The expressions of the policies read its fields.
 pub(super) struct Subject {
     pub(super) resource: ApiResource,
     pub(super) material: Material,

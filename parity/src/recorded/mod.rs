@@ -168,7 +168,6 @@ fn range_ends(
     Some((end(range.first()?), end(range.last()?)))
 }
 
-/// Returns the text that applies to a version.
 fn text_in(ranges: &[Ranged], version: KubernetesVersion) -> Option<&str> {
     let range = ranges.iter().find(|range| range.contains(version));
     range.map(|range| range.text.as_str())

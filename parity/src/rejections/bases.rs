@@ -32,7 +32,7 @@ pub fn bases() -> Result<Vec<Value>> {
         webhooks("MutatingWebhookConfiguration"),
     ];
     let own = own.into_iter();
-    // The objects with all fields set contain more values that can be changed. They are therefore repeated until they
+    // The objects with all fields set contain more values that can be changed. Therefore they are repeated until they
     // make up half of the result.
     let n_own = documents.clone().count() / 2 + 1;
     let own = own.cycle().take(2 * n_own);

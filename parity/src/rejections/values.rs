@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::random::Random;
 
-/// Returns a random value for the field `field`.
 pub(super) fn value(field: &str, random: &mut Random) -> Value {
     if random.permille(350) {
         return choose(&any(), random);

@@ -419,7 +419,6 @@ fn case(n: usize, policy: &Value, witness: &Value) -> Value {
     case
 }
 
-/// Returns true if `answer` contains a string with `error`.
 fn contains_error(answer: &Value, error: &str) -> bool {
     match answer {
         Value::String(text) => text.contains(error),
