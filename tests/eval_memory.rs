@@ -202,7 +202,7 @@ fn results_of_every_overload_count_against_budget() {
             let Some(call) = call(row) else {
                 continue;
             };
-            // A search with a long pattern takes seconds, although it costs 1. It is therefore called only once.
+            // A search with a long pattern takes seconds, although it costs 1. So `matches` is called only once.
             let n_calls = if row.function == "matches" { 1 } else { 20 };
             let text = format!("lists.range({n_calls}).map(i, dyn({call})).size() >= 0");
             let budget = EvalBudget::new(10_000_000, SMALL_BUDGET);

@@ -643,7 +643,6 @@ const VERSION_MODULES: [&str; 2] = [
     "crates/kubernetes/src/version.rs",
 ];
 
-/// Returns true if a line of code compares versions.
 fn compares_versions(code: &str) -> bool {
     const FIELDS: [&str; 6] = [
         "minor",

@@ -24,7 +24,6 @@ fn findings(manifest: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the findings about `manifest` with one of `rules`.
 fn findings_of(manifest: &str, rules: &[&str]) -> Vec<(String, String)> {
     let mut findings = findings(manifest);
     findings.retain(|(rule, _)| rules.contains(&&**rule));

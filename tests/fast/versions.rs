@@ -57,7 +57,6 @@ fn compare(path: &str, result: impl Fn(&str, KubernetesVersion) -> String) -> us
     n_cases
 }
 
-/// Returns the findings of one rule about a manifest.
 fn findings(manifest: &str, rule: Rule, version: KubernetesVersion) -> String {
     let options = Options {
         paths: vec!["-".into()],

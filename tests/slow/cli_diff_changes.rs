@@ -460,7 +460,6 @@ fn check_cases(name: &str, cases: &[Case]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Returns the case of a changed expression.
 fn case(resource: Resource, expressions: [&str; 2], expected: [bool; 2]) -> Case {
     let documents = expressions.map(|it| vec![policy("p0", resource, &[it])]);
     (documents, expected)

@@ -1,5 +1,5 @@
-//! Tests files and policies that could exhaust the plugin. Checking each must end quickly and take limited memory. It
-//! must report an error about the exceeded limit.
+//! Tests files and policies that could exhaust the plugin. Each check must end quickly, take limited memory, and report
+//! an error about the exceeded limit.
 
 #![allow(
     clippy::indexing_slicing,

@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Waits for a message.
+    /// Waits for a message for which `is_expected` returns true.
     fn wait(&mut self, is_expected: impl Fn(&Value) -> bool) -> Value {
         if let Some(n) = self.pending.iter().position(&is_expected) {
             return self.pending.remove(n).unwrap();

@@ -107,7 +107,7 @@ impl Case {
         text
     }
 
-    /// Returns the rules with the key `key`, as a list.
+    /// Returns the rules with the key `key`, as items of a YAML list.
     fn rules(&self, key: &str) -> String {
         let mut text = String::new();
         for rule in self.all(key) {
@@ -155,7 +155,6 @@ impl Case {
     }
 }
 
-/// Reads the cases of a file.
 fn cases(file: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let text = fs::read_to_string(format!("{FOLDER}/{file}.txt")).unwrap();

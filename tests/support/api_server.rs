@@ -178,7 +178,7 @@ impl Config {
     }
 }
 
-/// A running server. It runs until the test program ends.
+/// A server that runs until the test program ends.
 pub(crate) struct ApiServer {
     /// The address, such as `http://127.0.0.1:40000`.
     pub(crate) url: String,
