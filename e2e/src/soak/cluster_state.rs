@@ -100,7 +100,7 @@ impl fmt::Display for Slot {
     }
 }
 
-/// The variable content of a policy.
+/// The content of a policy that changes may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
     /// True if the expression misspells a field name.

@@ -28,7 +28,7 @@ pub(crate) struct Change {
     pub(crate) resources: BTreeSet<GroupVersion>,
     /// Group versions whose schemas changed.
     pub(crate) schemas: BTreeSet<GroupVersion>,
-    /// The group and kind of each CRD that changed in more than its schema.
+    /// The group and kind of each changed CRD. CRDs of which only the schema changed are omitted.
     pub(crate) crds: BTreeSet<(String, String)>,
 }
 

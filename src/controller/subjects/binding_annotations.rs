@@ -23,14 +23,15 @@ pub(crate) fn allows_inputs(binding: &ObjectMeta) -> bool {
         .is_some_and(|value| value == ALLOWED)
 }
 
-/// Removes all annotations except [`PROBE_INPUTS`] with the value [`ALLOWED`], and the list of unknown fields.
+/// Keeps only the list of unknown fields, and [`PROBE_INPUTS`] if its value is [`ALLOWED`]. Removes all other
+/// annotations.
 pub(crate) fn trim_annotations(metadata: &mut ObjectMeta) {
     let (is_allowed, unknown) = (allows_inputs(metadata), unknown_fields(metadata));
     set_allows_inputs(metadata, is_allowed);
     set_unknown_fields(metadata, &unknown);
 }
 
-/// Returns the paths of the fields of a binding that the controller does not know, such as `spec.new`.
+/// Returns the paths of a binding's unknown fields, such as `spec.new`.
 pub(crate) fn unknown_fields(binding: &ObjectMeta) -> Vec<String> {
     let annotations = binding.annotations.as_ref();
     let list = annotations.and_then(|all| all.get(UNKNOWN_FIELDS));

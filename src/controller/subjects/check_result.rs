@@ -86,14 +86,14 @@ pub(crate) enum CheckOutcome {
     },
 }
 
-/// A step of a check that exceeded its time limit.
+/// The step of a check that exceeded its time limit, and the details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LateStep {
     step: CheckStep,
     pub(crate) late: Late,
 }
 
-/// An interrupted step that exceeded its time limit.
+/// The details of a step that was interrupted by its time limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Late {
     /// The field of the policy that was processed when the limit was exceeded.
