@@ -41,7 +41,6 @@ struct Validation {
     message: String,
 }
 
-/// The result of the match conditions.
 pub(super) enum Conditions {
     Met,
     /// The evaluation of the policy ends with these decisions.
@@ -163,8 +162,8 @@ impl Evaluator {
             }
         };
         if trace.is_some() {
-            // Only a trace needs the results of mutations. Each mutation is evaluated for the object before the first
-            // one.
+            // Only a trace needs the results of mutations. Each mutation is evaluated for the original object, not for
+            // the result of the previous mutation.
             for (_, mutation) in &self.programs.mutations {
                 let mutation = [Some(mutation)].into_iter();
                 let _ = stage::run(mutation, || scope(&shared), context.budget);

@@ -32,7 +32,6 @@ impl FailurePolicy {
         }
     }
 
-    /// Returns the decision for an error of a validation.
     pub(super) fn decision(&self, message: String) -> Decision {
         Decision {
             action: self.action(),

@@ -187,7 +187,6 @@ impl Admission {
         }
     }
 
-    /// Returns true if the constraints of `binding` match `request`.
     fn binding_matches(
         &self,
         binding: &Binding,

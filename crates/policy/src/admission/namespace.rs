@@ -28,7 +28,7 @@ struct Forms {
     unstructured: Value,
     /// The unstructured value for versions without [`Behavior::omits_zero_times`]. `None` if it equals `unstructured`.
     with_null_time: Option<Value>,
-    /// Created on first use.
+    /// The Go value, created on first use.
     go: OnceLock<Value>,
 }
 
@@ -43,7 +43,6 @@ impl Forms {
         })
     }
 
-    /// Returns the representation in a version with `behavior`.
     fn get(&self, behavior: &Behavior) -> Value {
         let convert = || {
             let gvk = Gvk::new("", "v1", "Namespace");

@@ -142,8 +142,9 @@ impl Object {
         self.value().clone()
     }
 
-    /// Returns the value of `params` for a mutating policy. There, params of built-in kinds lack apiVersion and kind.
-    /// For validating policies, the API server restores these fields (`validating/dispatcher.go`, `wrappedParam`).
+    /// Returns the value of `params` for a mutating policy. In a mutating policy, params of built-in kinds lack
+    /// apiVersion and kind. For validating policies, the API server restores these fields (`validating/dispatcher.go`,
+    /// `wrappedParam`).
     ///
     /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`
     /// (`ensureParamsForPolicyLocked`), which uses the typed informer if there is one; `k8s.io/apimachinery`

@@ -97,7 +97,7 @@ pub struct DefinitionMatch {
     pub matched: Option<(Gvr, Gvk)>,
     /// The error that prevented matching the constraints.
     pub error: Option<String>,
-    /// The constraint that does not match. `None` if the caller does not compute it.
+    /// The constraint that does not match. `review` leaves it `None`; callers may set it.
     pub unmatched: Option<Unmatched>,
 }
 
@@ -110,7 +110,7 @@ pub struct BindingMatch {
     pub matches: bool,
     /// The error that prevented matching the binding.
     pub error: Option<String>,
-    /// The constraint that does not match. `None` if the caller does not compute it.
+    /// The constraint that does not match. `review` leaves it `None`; callers may set it.
     pub unmatched: Option<Unmatched>,
 }
 
@@ -299,7 +299,7 @@ impl Costs {
         stages.any(|stage| stage.used.is_err())
     }
 
-    /// Returns the total cost of the stages without an error, in cost units.
+    /// Returns the total cost, in cost units, of the stages that ended without an error.
     #[must_use]
     pub fn used(&self) -> u64 {
         [

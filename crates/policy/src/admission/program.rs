@@ -47,7 +47,6 @@ pub(super) struct Variable {
 
 #[derive(Debug, Default)]
 pub(super) struct Programs {
-    /// The version of the API server.
     pub(super) version: KubernetesVersion,
     /// See [`kubernetes::version::Behavior::reads_go_values`].
     pub(super) reads_go_values: bool,

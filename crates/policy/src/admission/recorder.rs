@@ -53,7 +53,7 @@ impl Default for TextLimits {
 /// Maximum length of the formatted result of a mutation, in characters.
 const MAX_MUTATION_VALUE_TEXT: usize = 240;
 
-/// Maximum number of recorded times of one subexpression, and of recorded keys of a map.
+/// Maximum number of recorded times of one subexpression ([`RecordedValue::times`]), and of recorded keys of a map.
 const MAX_TIMES: usize = 128;
 
 /// The results of one subexpression.
@@ -128,7 +128,6 @@ impl Recorder {
         std::mem::take(&mut recording)
     }
 
-    /// Returns an observer for the expression with the index `index`.
     pub(super) fn expression(&self, index: usize) -> ExpressionRecorder<'_> {
         ExpressionRecorder {
             recorder: self,
@@ -143,7 +142,7 @@ pub(super) struct ExpressionRecorder<'a> {
     index: usize,
 }
 
-/// Observes a single expression, whose index is 0.
+/// Records an expression that is evaluated on its own, without a policy. Its index is 0.
 impl Observer for Recorder {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         self.expression(0).observe(part, result, cost);

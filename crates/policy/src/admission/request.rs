@@ -116,8 +116,8 @@ pub struct AdmissionRequest {
     pub dry_run: bool,
     /// The user.
     pub user_info: UserInfo,
-    /// Other resources that serve the same objects, for `matchPolicy: Equivalent`. To convert an object, its apiVersion
-    /// and kind are replaced.
+    /// Other resources that serve the same objects, for `matchPolicy: Equivalent`. An object is converted to another
+    /// version by replacing its apiVersion and kind.
     pub equivalents: Vec<Equivalent>,
 }
 

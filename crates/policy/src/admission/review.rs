@@ -331,7 +331,7 @@ impl Review<'_> {
     }
 }
 
-/// Returns the entry of a failed validation in the audit annotation.
+/// Returns the JSON object that describes a failed validation in the audit annotation.
 ///
 /// Source: `dispatcher.go`, `ValidationFailureValue`.
 fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {

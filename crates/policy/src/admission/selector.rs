@@ -79,7 +79,6 @@ impl fmt::Display for ConfigurationError {
     }
 }
 
-/// Formats a list for an error message.
 fn list_text(list: &[String], behavior: &Behavior) -> String {
     if behavior.writes_lists_as_json {
         return match list {
@@ -96,7 +95,6 @@ fn list_text(list: &[String], behavior: &Behavior) -> String {
     }
 }
 
-/// Joins the messages about a label.
 fn label_text(messages: &[String], behavior: &Behavior) -> String {
     let text = messages.join("; ");
     if behavior.limits_labels_in_bytes {

@@ -38,7 +38,7 @@ impl Fields {
         Value::Map(Map::from_fields(self.0))
     }
 
-    /// Returns the struct of the Go type with this name if `go` is true, and an unstructured object otherwise.
+    /// Returns a struct of the Go type `go_type` if `go` is true, and an unstructured object otherwise.
     fn into_struct(self, go_type: &'static str, go: bool) -> Value {
         if go {
             go_values::structure(go_type, self.0)
@@ -258,7 +258,6 @@ pub(super) fn namespace(namespace: &Json, whole: bool, omit_zero_times: bool) ->
     fields.into_value()
 }
 
-/// Returns true if the namespace has a creation time.
 pub(super) fn has_creation_time(namespace: &Json) -> bool {
     namespace
         .pointer("/metadata/creationTimestamp")

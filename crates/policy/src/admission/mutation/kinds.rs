@@ -21,7 +21,8 @@ pub trait Kinds {
     /// Returns true if a CustomResourceDefinition defines the kind.
     fn is_custom(&self, gvk: &Gvk) -> bool;
 
-    /// Decodes an object of a built-in kind to its Go type, as after a mutation, and encodes the result as JSON.
+    /// Decodes an object of a built-in kind to its Go type, as the API server does after a mutation, and encodes the
+    /// result as JSON. Returns other objects unchanged.
     ///
     /// # Errors
     /// Returns the API server's error if the object cannot be decoded.
@@ -110,7 +111,8 @@ impl<'a, S: SchemaResolver> KindsOf<'a, S> {
         Self::sharing(builtin, schemas, Arc::default())
     }
 
-    /// Like [`KindsOf::new`], but with a cache that several instances share. They must have the same kinds.
+    /// Like [`KindsOf::new`], but with a cache that several instances share. Instances that share a cache must have the
+    /// same kinds.
     #[must_use]
     pub fn sharing(builtin: &'a Builtin, schemas: &'a S, types: Arc<KnownTypes>) -> Self {
         Self {

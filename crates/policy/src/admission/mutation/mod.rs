@@ -96,7 +96,8 @@ impl MutatingAdmission {
         &self.admission
     }
 
-    /// Returns an error if some mutations have no compiled expression. `n_compiled` mutations have one.
+    /// Returns an error if `n_compiled`, the number of mutations with a compiled expression, differs from the number of
+    /// mutations.
     fn expect_compiled(&self, n_compiled: usize) -> Result<(), Status> {
         if n_compiled == self.n_mutations {
             return Ok(());
@@ -181,9 +182,9 @@ pub struct MutationOutcome {
     pub errors: Vec<String>,
     /// The reasons why steps of the API server cannot be reproduced. An example is a kind whose defaults are unknown.
     pub unknown: Vec<String>,
-    /// The outcome of each policy, in the caller's order: its match, its bindings, and one evaluation for each first
-    /// invocation. These evaluations have no decisions. Denials and errors are only in the fields of
-    /// [`MutationOutcome`].
+    /// The outcome of each policy, in the caller's order: the results of matching the policy and its bindings, and one
+    /// evaluation for each first invocation. These evaluations have no decisions. Denials and errors are only in the
+    /// fields of [`MutationOutcome`].
     pub reviews: Vec<ReviewOutcome>,
     /// The evaluated mutations, in the order of evaluation.
     pub steps: Vec<Step>,
@@ -290,7 +291,7 @@ struct PolicyError<'a> {
     reason: &'static str,
 }
 
-/// The object in the version that the rules of some policies match.
+/// The object in a version that the rules of at least one policy match.
 struct VersionedObject {
     json: Json,
     object: Object,
@@ -298,8 +299,9 @@ struct VersionedObject {
     forms: Forms,
 }
 
-/// The forms of `object` and `oldObject`: true for a Go value. From the first evaluation of match conditions on, a
-/// value is a Go value when it is first used. It keeps its form until the object changes.
+/// The forms in which expressions read `object` and `oldObject`: true for a Go value, false for an unstructured value.
+/// The form of a value is chosen when the value is first used. It is a Go value if match conditions that read Go values
+/// were evaluated before or are evaluated now. The form of `object` is chosen again after the object changes.
 ///
 /// Source: k8s.io/apiserver 0.37 `pkg/admission/conversion.go`, `LazyObject`.
 #[derive(Debug, Default)]
@@ -695,7 +697,6 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Returns the inputs of the match conditions of `invocation`.
     fn condition_inputs(
         &self,
         invocation: &Invocation<'_>,

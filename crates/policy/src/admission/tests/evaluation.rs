@@ -14,7 +14,6 @@ fn evaluate(spec: &Json) -> Evaluation {
     admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &context)
 }
 
-/// Returns a spec with `variables` and the validation `expression`.
 fn spec(variables: &[(String, String)], expression: &str) -> Json {
     let variables: Vec<_> = variables
         .iter()

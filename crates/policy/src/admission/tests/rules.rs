@@ -212,7 +212,8 @@ fn equivalent_resources_match_unless_match_policy_is_exact() {
     );
 }
 
-/// The rules are relaxed one field after another until they match. The result is the last relaxed field.
+/// The rules are relaxed one field after another until they match. The last relaxed field is the constraint that
+/// excludes the request.
 #[test]
 fn constraint_that_prevents_a_match_is_found() {
     let unmatched = |constraints: &Json, request: &AdmissionRequest| {
