@@ -134,7 +134,8 @@ impl<'a> Driver<'a> {
         self
     }
 
-    /// Returns true if `or` and `orValue` fail for a receiver that is not an optional. Otherwise they return it.
+    /// Returns true if `or` and `orValue` fail for a receiver that is not an optional. Returns false if they return
+    /// such a receiver.
     pub(super) fn requires_optional(&self) -> bool {
         let function = self.env.lookup_function("orValue");
         let mut overloads = function.iter().flat_map(|function| &function.overloads);

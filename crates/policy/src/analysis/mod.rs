@@ -117,7 +117,7 @@ pub struct NonOptionalReceiver {
     pub call: ExprId,
     /// The location of the call in the expression.
     pub location: Location,
-    /// True if the call fails. Otherwise it returns the receiver.
+    /// True if the call fails. False if it returns the receiver.
     pub fails: bool,
 }
 
@@ -153,7 +153,7 @@ pub struct WildcardKinds {
     pub unchecked: Vec<UncheckedKind>,
 }
 
-/// The reason for not checking a kind that a wildcard matches, if the policy matches too many kinds.
+/// The reason why a kind that a wildcard matches is not checked if the policy matches too many kinds.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
 /// Maximum number of kinds that are analyzed as objects with unknown fields. These are kinds matched by wildcards that
@@ -196,7 +196,7 @@ pub fn type_check_matched(
 enum RuleSource<'a> {
     /// The result of an earlier match.
     Matched(&'a RuleMatches),
-    /// The served resources. The rules must be matched with them.
+    /// The served resources. The rules have not been matched with them yet.
     Unmatched(&'a RestMapper),
 }
 
@@ -349,8 +349,8 @@ fn check_truthfully(
     outcome.by_wildcard.unchecked.extend(beyond);
     let unchecked_kinds = &outcome.by_wildcard.unchecked;
     let is_complete = outcome.unchecked.is_empty() && unchecked_kinds.is_empty();
-    // The fields of kinds without a schema are unknown, so failures for them are not certain. Only their successes are
-    // recorded.
+    // A kind without a schema has unknown fields, so an expression that seems to fail for it might not fail. Only
+    // successful evaluations are recorded.
     let object = requests::schemaless_type(metadata);
     for unchecked in unchecked_kinds {
         if unchecked_kinds.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
@@ -390,7 +390,7 @@ fn check_truthfully(
 }
 
 /// Returns the type of objects of `gvk`. For the truthful profile, this is the type of the JSON that the API server
-/// evaluates. It has strings for timestamps, for example.
+/// evaluates. For example, timestamps are strings in this JSON.
 pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),

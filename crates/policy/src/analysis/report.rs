@@ -41,10 +41,10 @@ const MAX_SHOWN_BYTES: usize = 32 * 1024;
 /// Maximum number of listed kinds of a partial failure.
 const MAX_PARTIAL_KINDS: usize = 6;
 
-/// Kinds that are listed first.
+/// Common kinds. They come first in the list of a partial failure.
 const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
 
-/// Maximum number of source excerpts that are stored to detect repetitions.
+/// Maximum number of source excerpts that are stored to recognize findings with the same excerpts.
 const MAX_PLACES: usize = 8;
 
 /// The merged findings for all kinds.
@@ -118,7 +118,8 @@ impl Report {
             .extend(comparable.map(|(n, id)| (n, id.index())));
     }
 
-    /// Records, for one kind, the calls of `or` and `orValue` by whether their receiver may be an optional.
+    /// Records the calls of `or` and `orValue` in the analysis of one kind: those whose receiver may be an optional,
+    /// and the others.
     pub(super) fn add_receivers(&mut self, analysis: &mut KindAnalysis) {
         let non_optional = std::mem::take(&mut analysis.non_optional).into_iter();
         self.non_optional
@@ -194,8 +195,8 @@ impl Report {
         is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
     }
 
-    /// Returns the expressions that fail for only some of the kinds matched by wildcards. The location is the one that
-    /// fails for the most kinds.
+    /// Returns the expressions that fail for only some of the kinds matched by wildcards. Each of them is reported at
+    /// the location where it fails for the most kinds.
     pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
         let failures = expressions.filter_map(|(n, expression)| self.partly(n, expression));
@@ -325,8 +326,8 @@ impl Report {
     }
 
     /// Returns the finding to report for `kind` and the expression with the index `n`. For a kind matched by a
-    /// wildcard, includes only the subexpressions that fail for all kinds that reach them. Reports none of them if some
-    /// kinds are unknown.
+    /// wildcard, includes only the subexpressions that fail for all kinds that reach them. If the rules match unknown
+    /// kinds, returns `None` for such a kind.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {

@@ -144,7 +144,6 @@ pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     ))
 }
 
-/// Returns the type of the field `metadata` of `object`.
 pub(super) fn metadata_type(object: &Type) -> Option<Type> {
     match object {
         Type::Struct(object) => {

@@ -501,7 +501,7 @@ impl Interpreter<'_> {
     fn record_receiver(&mut self, id: ExprId, receiver: ExprId, value: &AbstractValue) {
         let has_failed = self.has_failed(receiver);
         let outcome = &mut self.outcome;
-        // In `a.or(b).orValue(c)`, the first call is the cause of both problems.
+        // If `a` in `a.or(b).orValue(c)` is not an optional, neither is `a.or(b)`. Only the first call is reported.
         let is_consequence = outcome.non_optional.contains(&receiver);
         if has_failed || value.is_bottom() || is_consequence {
             return;
@@ -621,7 +621,6 @@ fn category(value: &AbstractValue) -> Option<&'static str> {
     }
 }
 
-/// Returns true if one value is an optional, and the other one is null.
 fn is_optional_and_null(left: &AbstractValue, right: &AbstractValue) -> bool {
     let name = |value: &AbstractValue| match value.alternatives() {
         [only] if !value.is_top() => only.shape.type_name(),

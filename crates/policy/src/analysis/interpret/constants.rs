@@ -82,7 +82,6 @@ fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
 /// The result of an expression that consists only of calls and literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConstantResult {
-    /// A boolean result.
     Bool(bool),
     /// The expression failed with this error.
     Failed(String),

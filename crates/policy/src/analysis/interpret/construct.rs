@@ -35,7 +35,7 @@ impl Interpreter<'_> {
     ) -> AbstractValue {
         let name = name.strip_prefix('.').unwrap_or(name);
         let is_object = is_object(name);
-        // If the literal has the wrong type name, nested literals are checked against the required name instead.
+        // If the literal has the wrong type name, nested literals are checked as if it had the required name.
         let required = self.required_names.iter().rposition(|(of, _)| *of == id);
         let required = required.map(|n| self.required_names.swap_remove(n).1);
         let name = required.as_deref().unwrap_or(name);

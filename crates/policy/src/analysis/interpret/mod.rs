@@ -46,7 +46,8 @@ pub(super) struct Facts<'a> {
     pub(super) env: &'a Env,
     /// The values of the root variables, such as `object` and `request`.
     pub(super) roots: Vec<(&'static str, AbstractValue)>,
-    /// The policy variables before the expression, by name. If several have the same name, this is the last one.
+    /// The policy variables that are declared before the expression, by name. If several have the same name, the map
+    /// contains the last one.
     pub(super) variables: HashMap<String, Variable>,
     /// True if objects, `request` and `namespaceObject` may be Go values. Comparing a Go value with a value of another
     /// type fails.
@@ -67,7 +68,6 @@ impl Facts<'_> {
     }
 }
 
-/// A policy variable.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) value: AbstractValue,
@@ -106,7 +106,6 @@ pub(super) struct Incomparable {
     pub(super) operands: [&'static str; 2],
 }
 
-/// The result of interpreting an expression.
 #[derive(Debug)]
 pub(super) struct Interpretation {
     pub(super) value: AbstractValue,

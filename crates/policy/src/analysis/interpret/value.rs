@@ -350,8 +350,8 @@ impl AbstractValue {
         self.is_json || !self.is_top && alternatives.all(|it| it.shape.is_json())
     }
 
-    /// Returns true if the value is an optional, and false if it is not. `None` if both are possible, or if there is
-    /// no value.
+    /// Returns true if the value is an optional, and false if it is not. `None` if both are possible, or if the value
+    /// is bottom.
     pub(crate) fn is_optional(&self) -> Option<bool> {
         let is_optional = |it: &Alternative| matches!(it.shape, AbstractType::Optional(_));
         match &*self.alternatives {
