@@ -49,7 +49,6 @@ impl Consequence {
     }
 }
 
-/// Returns the consequence of each expression, in order.
 pub(super) fn consequences(
     expressions: &[PolicyExpression],
     fails_closed: bool,

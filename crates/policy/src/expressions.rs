@@ -341,8 +341,8 @@ fn parse_each(
     expressions
 }
 
-/// Returns the role, the field path and the source of each mutation expression. Mutations of an unknown patch type have
-/// none.
+/// Returns the role, the field path and the source of each mutation expression. Mutations of an unknown patch type are
+/// skipped.
 fn mutation_expressions(mutations: &[Mutation]) -> impl Iterator<Item = (Role, String, &str)> {
     let all = mutations.iter().enumerate();
     all.filter_map(|(n, mutation)| match &*mutation.patch_type {

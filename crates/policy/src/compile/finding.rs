@@ -9,7 +9,7 @@ use cel::types::Type;
 use crate::consequence::Consequence;
 use crate::rule::Rule;
 
-/// A finding about an expression. The expression was compiled without schemas.
+/// A finding from compiling an expression without schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileFinding {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.

@@ -52,7 +52,7 @@ pub struct CompiledExpression {
     pub outcome: Result<Type, CompileError>,
 }
 
-/// A call of a function or macro that an older API server does not have.
+/// A call of a function or macro that was introduced after a given Kubernetes version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewerCall {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
@@ -77,16 +77,16 @@ pub struct CheckedProgram {
 pub struct CompiledPolicy {
     policy: RequestPolicy,
     version: KubernetesVersion,
-    /// True for a mutating policy.
     is_mutating: bool,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
     failed: HashSet<String>,
     /// The effect on the request if the expression fails, by the index of the expression.
     consequences: Vec<Consequence>,
-    /// The program of each expression, or `None` for an expression that does not compile.
+    /// The program of each expression. `None` for an expression that does not compile.
     programs: Vec<Option<Arc<Program>>>,
-    /// The type that a variable with each expression has. `Type::Dyn` for an expression that does not compile.
+    /// The type of a variable that is defined by the expression, for each expression. `Type::Dyn` for an expression
+    /// that does not compile.
     types: Vec<Type>,
 }
 
@@ -291,7 +291,7 @@ impl CompiledPolicy {
         &self.findings
     }
 
-    /// Returns true if the expression with the index `n` has no finding. It was compiled without schemas.
+    /// Returns true if compiling the expression with the index `n` without schemas had no finding.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
         self.expressions

@@ -36,7 +36,7 @@ const MAX_LABEL_LENGTH: i64 = 63;
 /// Source: k8s.io/apimachinery `pkg/api/validation/objectmeta.go`, `TotalAnnotationSizeLimitB`.
 const MAX_ANNOTATIONS_SIZE: i64 = 256 * 1024;
 
-/// The inputs of the expressions of a policy.
+/// Computes the bounds of a policy's expressions from the sizes of their inputs.
 pub(super) struct Inputs {
     options: BoundOptions,
     paths: BoundPaths,
@@ -49,7 +49,6 @@ pub(super) struct Inputs {
     pending: Vec<(Arc<str>, Rc<CheckedAst>)>,
 }
 
-/// A variable of the policy.
 struct Variable {
     /// The bound of its value in the largest request. `None` if it is unknown.
     in_largest: Option<Bound>,
@@ -79,7 +78,8 @@ impl Inputs {
         }
     }
 
-    /// Returns the bounds of `checked` in objects of the shape with the index `n`. `None` is for the largest request.
+    /// Returns the bounds of `checked` in objects of the shape with the index `n`, or in the largest request if `n` is
+    /// `None`.
     pub(super) fn bound(&mut self, checked: &CheckedAst, n: Option<usize>) -> ExpressionBounds {
         if n.is_some() {
             self.complete_variables();
@@ -87,7 +87,7 @@ impl Inputs {
         self.bound_of(checked, n.unwrap_or(self.largest()))
     }
 
-    /// Returns the index of the largest request in the shapes.
+    /// Returns the index of the largest request in `shapes`.
     fn largest(&self) -> usize {
         self.shapes.len().saturating_sub(1)
     }
@@ -129,7 +129,7 @@ impl Inputs {
         self.variables.insert(name, variable);
     }
 
-    /// Computes the bounds of the variables in objects of each shape.
+    /// Computes the bounds of the pending variables in objects of each shape.
     fn complete_variables(&mut self) {
         for (name, checked) in std::mem::take(&mut self.pending) {
             let mut values: Vec<Bound> = Vec::new();

@@ -154,9 +154,9 @@ impl ExpressionChecker {
         }
     }
 
-    /// Checks the expression with the types of the kind. An expression with an undefined field, as in a branch for
-    /// another kind, is then checked without types, as the API server does. The same holds for operands of different
-    /// types, as in a concatenation of containers and ephemeral containers.
+    /// Checks the expression with the types of the kind. If it reads an undefined field, for example in a branch for
+    /// another kind, it is checked again without types, as the API server does. It is also checked again if operands
+    /// have different types, for example if containers are concatenated with ephemeral containers.
     fn check(
         &self,
         (expression, n): (&PolicyExpression, usize),
@@ -214,7 +214,7 @@ fn estimated(
     let mut by_size = [0; N_SIZES];
     let mut reads_nested_lists = false;
     for (n, shape) in shapes().enumerate() {
-        // Shapes whose nested lists are full only matter if the expression reads nested lists.
+        // Shapes with full nested lists matter only if the expression reads nested lists.
         if shape.filled_from > 1 && !reads_nested_lists {
             continue;
         }

@@ -14,7 +14,6 @@ use kubernetes::schema::builtin::Builtin;
 use kubernetes::schema::{Gvk, Gvr};
 use kubernetes::version::KubernetesVersion;
 
-/// A pseudorandom number generator.
 struct Random(u64);
 
 impl Random {
@@ -197,7 +196,6 @@ impl Generator<'_> {
     }
 }
 
-/// Returns the spec of a generated policy.
 fn generated(seed: u64, roots: &[(Kind, &'static str)]) -> Json {
     let mut generator = Generator {
         random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
@@ -300,7 +298,7 @@ const POD: [(Kind, &str); 6] = [
     (Kind::Text, "object.spec.containers[0].name"),
 ];
 
-/// The measured cost of the validations and their variables does not exceed the estimate for objects of that size.
+/// The measured cost of the validations and their variables does not exceed the estimate for objects of the same size.
 #[test]
 fn measured_cost_does_not_exceed_estimate() {
     let version = KubernetesVersion::DEFAULT;

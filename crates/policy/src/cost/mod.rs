@@ -43,8 +43,8 @@ pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
 /// A cost is reported if it reaches this percentage of a limit.
 pub const NEAR_PERCENT: u64 = 80;
 
-/// A cost is unbounded if the estimate for the smallest objects reaches this value. It then depends on a size without a
-/// limit.
+/// A cost is unbounded if the estimate for the smallest objects reaches this value. Such a cost depends on a size that
+/// has no limit.
 const UNBOUNDED: u64 = 1 << 53;
 
 /// The greatest reported cost. Greater bounded costs, such as those of nested loops over long lists, are reported as
@@ -361,8 +361,9 @@ fn add(known: &mut Option<WorstCase>, worst: Option<WorstCase>) {
     };
 }
 
-/// Returns the stages that have expressions, with the indices of the evaluated expressions. These are the stage's own
-/// expressions and, for each of its roles again, the variables that they read.
+/// Returns the stages that have expressions, with the indices of the evaluated expressions. The evaluated expressions
+/// are the stage's own expressions and the variables that they read. A variable is listed once for each role of the
+/// stage that reads it.
 fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
     // If several variables have the same name, expressions read the last one.
     let by_name: HashMap<&str, usize> = expressions

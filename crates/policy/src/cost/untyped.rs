@@ -14,8 +14,8 @@ use cel::types::Type;
 /// for each kind. Policies with wildcards match more kinds.
 const MAX_BRANCH_KINDS: usize = 16;
 
-/// The checks of a policy's expressions in an environment in which all variables have the type `dyn`. They do not depend
-/// on the kind.
+/// Checks a policy's expressions in an environment in which all variables have the type `dyn`. The results do not
+/// depend on the kind.
 pub(super) struct UntypedChecks {
     env: Env,
     /// True if an expression with fields that a kind does not have is also checked without types.
