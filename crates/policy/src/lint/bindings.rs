@@ -58,8 +58,8 @@ fn ignored_params(
     })
 }
 
-/// The matched operations of each resource, by group and name. Versions are ignored because the API server converts
-/// them.
+/// The matched operations of each resource, by group and name. Versions are ignored, because the API server converts
+/// requests between the versions of a resource.
 type Reach<'a> = BTreeMap<(&'a str, &'a str), Vec<&'static str>>;
 
 fn reach<'a>(policy: &'a RequestPolicy, mapper: &'a RestMapper) -> Reach<'a> {

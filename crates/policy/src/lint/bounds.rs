@@ -204,8 +204,8 @@ fn constant(operands: &[(&Ast, ExprId)], is_or: bool) -> Option<Constant> {
                 n,
                 value: is_or,
                 path,
-                // With the other operator, a comparison with both booleans would be constant too, so it cannot be the
-                // intended one.
+                // If one operand requires `true` and the other one `false`, the result is constant with either
+                // operator, so the author cannot have meant the other operator.
                 may_mean_other_operator: !matches!(literal, Literal::Bool(_)),
             });
         }

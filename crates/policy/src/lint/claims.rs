@@ -1,8 +1,8 @@
 //! Finds validations that contradict their message, such as `x < 5` with the message `at most 5`.
 //!
-//! Messages are prose, so only a few phrases with a literal of the expression count. The expression may have guards
-//! such as `!has(x) ||`, but no other conditions: in `x < 5 || has(y)`, the first operand may be the condition of the
-//! message `with at least 5, y is required`.
+//! Messages are prose, so only a few phrases next to a literal of the expression are recognized. The expression may
+//! have guards such as `!has(x) ||`, but no other conditions: in `x < 5 || has(y)`, the first operand may be the
+//! condition of the message `with at least 5, y is required`.
 
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;
@@ -86,7 +86,8 @@ const REQUIREMENTS: [&str; 13] = [
     "should",
 ];
 
-/// Words of messages about exceptions or denied values. A phrase of such a message may be about the denied values.
+/// Words that indicate a message about exceptions or denied values. Phrases of such a message are ignored, because they
+/// may describe the denied values.
 const EXCEPTIONS: [&str; 22] = [
     "allowed",
     "but",
@@ -124,7 +125,8 @@ const DENIALS: [&str; 8] = [
     "are prohibited",
 ];
 
-/// Words of a message that may be about the values other than a denied one.
+/// Words that indicate that a message may deny all values except the named one, as in `values other than a are
+/// forbidden`.
 const OTHERS: [&str; 14] = [
     "but",
     "different",
@@ -302,11 +304,11 @@ fn reads(ast: &Ast, id: ExprId, guarded: &Guarded) -> bool {
     nodes.any(|id| path::path(ast, id).is_some_and(|path| path == *guarded))
 }
 
-/// A comparison of a value with a number or quantity that must be true.
+/// A required comparison of a value with a number or quantity.
 struct Bound {
     id: ExprId,
     operator: Operator,
-    /// The number, as in a message.
+    /// The number in the form in which messages contain it.
     number: String,
     /// The compared expression and the integer. `None` for a quantity.
     limit: Option<(ExprId, i64)>,
@@ -469,14 +471,15 @@ fn inverted_inequality(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, St
         }
         _ => false,
     };
-    // The value and the words `must be`, or `is allowed`.
+    // The last three words: `must be` and the value, or the value and `is allowed`.
     let claim = words.last_chunk::<3>().filter(|_| is_claimed)?.join(" ");
     let problem = format!("the message says `{claim}`, but the expression denies this value");
     Some((id, problem))
 }
 
-/// Returns the problem if the message states another limit of the field than its only test, as in `at most 10 replicas`
-/// for `replicas <= 5`. The number must have the field as its unit, because other units may have other numbers.
+/// Returns the problem if the message states a different limit of the field than the only test of the expression, as in
+/// `at most 10 replicas` for `replicas <= 5`. The name of the field must follow the number or precede the phrase,
+/// because a number of something else may differ from the limit.
 fn other_limit(ast: &Ast, bound: &Bound, words: &str) -> Option<(ExprId, String)> {
     let (other, limit) = bound.limit.filter(|it| ast.global_call(it.0).is_none())?;
     let field = Elements::new(ast).field(ast, other)?.to_lowercase();
@@ -516,7 +519,8 @@ fn inclusive(operator: Operator, limit: i64) -> Option<(bool, i64)> {
     }
 }
 
-/// Verbs of requirements for each image, after `must`. An image cannot `include` something that other images lack.
+/// Verbs after `must` that express a requirement for each image. Verbs such as `include` may express a requirement for
+/// the list of images.
 const IMAGE_VERBS: [&str; 7] = ["be", "come", "end", "have", "match", "start", "use"];
 
 /// Returns the problem if the only test is `containers.exists(...)`, and the message begins with `all containers`, `no

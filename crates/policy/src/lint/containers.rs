@@ -30,7 +30,6 @@ const POD_CONTAINERS: &str = "object.spec.containers";
 /// Maximum length of a chain of variables through which an expression reads the containers.
 const MAX_VARIABLES: usize = 5;
 
-/// Returns the lints of `policy`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut lints: Vec<Lint> = ignored_containers(policy).into_iter().collect();
     for expression in policy.expressions() {

@@ -137,9 +137,9 @@ impl Names {
     }
 
     /// Returns the name in `names` that was probably intended instead of `text`: the only spelling variant of `text`.
-    /// If `text` has no spelling variant, returns the most similar name, or a list of equally similar names. Ignores
-    /// similar names if `is_served`, that is, if `text` is the name of a served kind or resource. `None` if `names`
-    /// contains `text`, or several spelling variants of it.
+    /// If `text` has no spelling variant, returns the most similar name, or a list of equally similar names.
+    /// `is_served` is true if `text` is the name of a served kind or resource. Similar names are ignored in this case.
+    /// `None` if `names` contains `text`, or several spelling variants of it.
     fn intended(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
         if names.contains(text) {
             return None;
@@ -322,8 +322,8 @@ impl Search<'_> {
                     )
                 }
                 _ => match self.names.group_or_version(&path, text) {
-                    // A policy for several resources may test for each of them in a subexpression. Only a condition for
-                    // the whole expression is reported.
+                    // A policy for several resources may test for each of them in a subexpression. A test is therefore
+                    // reported only if the whole expression requires it.
                     Some(UnmatchedName { intended })
                         if is_conjunct(ast, id)
                             && (!is_not
@@ -496,7 +496,7 @@ fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     })
 }
 
-/// Finds a comparison of a size with a number whose result is the same for all sizes.
+/// Finds a comparison of a size with a number, if the result is the same for all sizes.
 fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, other, literal) = path::with_literal(ast, id)?;
     let Literal::Int(bound) = literal else {
@@ -518,7 +518,8 @@ fn size(ast: &Ast, id: ExprId) -> Option<Found> {
     ))
 }
 
-/// Finds a comparison of `list.size()` with `list.map(...).size()`. `map()` keeps the size.
+/// Finds a comparison of `list.size()` with `list.map(...).size()`. The sizes are equal, because `map()` keeps the
+/// number of elements.
 fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
     let (left, right) = (path::measured(ast, left)?, path::measured(ast, right)?);
@@ -543,7 +544,7 @@ fn mapped_size(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::ConstantCondition, message, Some(fix.into()), false))
 }
 
-/// Finds a negation of `exists_one()`, which is also true for a list with several such elements.
+/// Finds a negation of `exists_one()`. The negation is also true if several elements pass the test.
 fn negated_exists_one(ast: &Ast, id: ExprId) -> Option<Found> {
     let ("!_", [operand]) = ast.global_call(id)? else {
         return None;
@@ -558,7 +559,7 @@ fn negated_exists_one(ast: &Ast, id: ExprId) -> Option<Found> {
     Some((Rule::NegatedExistsOne, message, Some(fix.into()), false))
 }
 
-/// Finds an ordering, such as `<`, of strings that are quantities, durations or versions.
+/// Finds an ordering comparison, such as `<`, of strings that are quantities, durations or versions.
 fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let Some((operator, operand, literal)) = path::with_literal(ast, id) else {
         return resource_order(ast, id);
@@ -580,7 +581,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
         let comparison = format!("quantity({operand}).compareTo(quantity('{text}')) {symbol} 0");
         ("quantities", comparison)
     } else if is_version(text) {
-        // `semver(text, true)` also accepts a leading `v` and missing parts.
+        // `semver(text, true)` also accepts a leading `v` and versions with missing parts, such as `1.29`.
         let is_complete = !text.starts_with('v') && text.matches('.').count() == 2;
         let more = if is_complete { "" } else { ", true" };
         let [one, other] = [operand, &format!("'{text}'")].map(|it| format!("semver({it}{more})"));
@@ -594,7 +595,7 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     Some(order_finding(what, &comparison))
 }
 
-/// Finds an ordering of two requests or limits of resources, which are strings.
+/// Finds an ordering comparison of two resource requests or resource limits, which are strings.
 fn resource_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
     if !operator.is_ordering() || !is_resource(ast, left) || !is_resource(ast, right) {

@@ -12,7 +12,7 @@ use crate::rule::Rule;
 const MAX_PARTS: usize = 256;
 
 /// Returns a lint for each message expression whose value always contains a line break. The API server ignores such a
-/// value, except for line breaks at its start and end.
+/// value. Line breaks at its start and end do not count, because the API server trims them.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `validator.Validate`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {

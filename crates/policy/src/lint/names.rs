@@ -28,7 +28,6 @@ const NAMESPACES: [&str; 4] = [
     "namespaceObject.metadata.name",
 ];
 
-/// Returns the lints of the expressions of `policy`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
@@ -136,7 +135,7 @@ fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Optio
     })
 }
 
-/// Returns true for a valid label value if `is_label`, and otherwise for a valid namespace.
+/// Returns true if `text` is a valid label value, or a valid namespace if `is_label` is false.
 fn is_valid(text: &str, is_label: bool) -> bool {
     let errors = if is_label {
         validation::label_value(text.as_bytes())

@@ -19,14 +19,13 @@ use crate::rule::Rule;
 /// Maximum length of a pattern in a message, in bytes. Longer patterns are not checked.
 const MAX_SHOWN: usize = 80;
 
-/// Top-level domains and suffixes that are used for internal domains. A name with two labels is only a domain if it ends
-/// in one of them.
+/// Top-level domains and suffixes that are used for internal domains. A name with two labels is treated as a domain
+/// only if it ends in one of them.
 const TOP_LEVEL_DOMAINS: [&str; 14] = [
     "app", "cloud", "co", "com", "corp", "dev", "eu", "internal", "io", "lan", "local", "net",
     "org", "ru",
 ];
 
-/// Returns the lints of the patterns in `expression`.
 pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
     let mut lints = Vec::new();
     let mut required = None;
@@ -229,7 +228,8 @@ fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     is_class(*inner).then_some(quantifier)
 }
 
-/// Returns true if the alternative begins with a start anchor, and true if it ends with an end anchor.
+/// Returns two flags: the first is true if the alternative begins with a start anchor, the second if it ends with an
+/// end anchor.
 fn anchors(regex: &Regex, id: NodeId) -> (bool, bool) {
     let parts = parts(regex, id);
     let is_start = |kind: &NodeKind| matches!(kind, NodeKind::BeginText | NodeKind::BeginLine);
@@ -330,8 +330,8 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     finding(
         format!("`{pattern}` also matches a string {others}"),
         format!("to match the whole string, write `{start}{pattern}{end}`"),
-        // Two patterns may be intended: a required prefix of a fixed length, such as `^[0-9]{3}`, and a single repeated
-        // class, such as `[a-z]+`, which only requires that the string contains such a character.
+        // Two kinds of patterns may be intended as they are: a required prefix of a fixed length, such as `^[0-9]{3}`,
+        // and a single repeated class, such as `[a-z]+`, which only requires that the string contains such a character.
         has_start && at_end == Quantifier::Counted
             || parts.len() == 1 && !has_start && !has_end && at_end == Quantifier::Varying,
     )

@@ -54,8 +54,8 @@ pub(super) fn conditions(ast: &Ast) -> Vec<(ExprId, bool)> {
     conditions
 }
 
-/// Returns the operands of the outermost chain of `&&` in the expression `id`. For another expression, it is the only
-/// operand.
+/// Returns the operands of the outermost chain of `&&` in the expression `id`. If `id` is a different expression,
+/// returns only `id`.
 pub(super) fn conjuncts(ast: &Ast, id: ExprId) -> Vec<ExprId> {
     let mut conjuncts = Vec::new();
     let mut open = vec![id];
@@ -144,7 +144,6 @@ impl Elements {
     }
 }
 
-/// A kind of test of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringTestKind {
     Equals,

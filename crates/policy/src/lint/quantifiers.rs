@@ -10,7 +10,6 @@ use crate::comprehensions::{ComprehensionKind, comprehension_kind};
 use crate::expressions::{PolicyExpression, Role};
 use crate::rule::Rule;
 
-/// Returns the lints of the macros in `expression`.
 pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
     if !matches!(
         expression.role,

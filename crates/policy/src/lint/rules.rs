@@ -17,7 +17,6 @@ use cel::ast::{Expr, Literal};
 /// Maximum number of lints of the same type for one rule.
 const MAX_FOUND: usize = 5;
 
-/// Returns the lints of the rules and selectors of `policy`.
 pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
     let Some(constraints) = &policy.policy().match_constraints else {
         return Vec::new();
@@ -339,9 +338,8 @@ fn impossible_operations(
 
 /// Fields that a request for a subresource can change.
 struct SubresourceBypass {
-    /// The resources with the fields.
+    /// The resources whose objects have the fields.
     resources: &'static [&'static str],
-    /// The fields.
     fields: &'static [&'static str],
     subresource: &'static str,
     /// The tools that use the subresource. They are named in the message.
@@ -383,7 +381,7 @@ const BYPASSES: [SubresourceBypass; 3] = [
     },
 ];
 
-/// Finds fields that the expressions read, but that a request for a subresource can change although no rule matches it.
+/// Finds fields that the expressions read, and that a request for a subresource can change without matching a rule.
 fn bypasses(policy: &CompiledPolicy, rules: &[NamedRuleWithOperations], lints: &mut Vec<Lint>) {
     for bypass in &BYPASSES {
         let reads = |name: &str| {

@@ -44,7 +44,8 @@ impl<'a> LabelConstraints<'a> {
     }
 }
 
-/// Returns the selectors of `resources` with contradictory requirements. `field_ref` is the path of `resources`.
+/// Returns a lint for each selector of `resources` that has contradictory requirements. `field_ref` is the path of
+/// `resources`.
 ///
 /// Source: `k8s.io/apimachinery` `pkg/labels/selector.go`, `Requirement.Matches`.
 pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Lint> {

@@ -11,7 +11,6 @@ use crate::rule::Rule;
 /// Maximum length of a reported template expression, in bytes.
 const MAX_SHOWN: usize = 60;
 
-/// Returns the lints of `policy`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let mut lints = Vec::new();
     for (n, validation) in policy.policy().validations.iter().enumerate() {

@@ -55,7 +55,6 @@ const HOST_FIELDS: [&str; 9] = [
     "hosts",
 ];
 
-/// Returns the lints of the tests of strings in `expression`.
 pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
     let mut lints = Vec::new();
     let mut context = None;

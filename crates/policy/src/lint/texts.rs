@@ -11,7 +11,6 @@ enum TestKind {
     Contains,
 }
 
-/// A test of a string.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextTest<'a> {
     kind: TestKind,

@@ -14,7 +14,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::nearest::nearest_only;
 use crate::rule::Rule;
 
-/// The groups of Kubernetes.
+/// The groups that Kubernetes defines.
 ///
 /// Source: `k8s.io/apiserver` `pkg/authentication/user/user.go` (`SystemPrivilegedGroup`, `NodesGroup`,
 /// `MonitoringGroup`, `AllUnauthenticated`, `AllAuthenticated`), `pkg/authentication/serviceaccount/util.go`
@@ -29,7 +29,7 @@ const GROUPS: [&str; 7] = [
     "system:unauthenticated",
 ];
 
-/// The users of Kubernetes, without those that have a prefix.
+/// The users that Kubernetes defines, except for users whose name has a prefix such as [`NODE`].
 ///
 /// Source: `k8s.io/apiserver` `pkg/authentication/user/user.go` (`Anonymous`, `APIServerUser`, `KubeProxy`,
 /// `KubeControllerManager`, `KubeScheduler`).
@@ -67,7 +67,6 @@ enum Subject {
     Group,
 }
 
-/// Returns the lints of the tests of users in `expression`.
 pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
     let mut nodes = ast.iter();
     let names_system = |text: &str| text.starts_with("system");
@@ -113,7 +112,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
 }
 
 /// Returns true if the policy becomes weaker when a test matches more strings than intended. `sign` is false for a
-/// negated test.
+/// negated test, and `None` for a test without a known effect on the result.
 pub(super) fn is_widened(role: Role, sign: Option<bool>) -> bool {
     match role {
         Role::Validation => sign == Some(true),
@@ -156,7 +155,8 @@ fn subject(ast: &Ast, elements: &Elements, test: &StringTest<'_>) -> Option<Subj
     (list == "request.userInfo.groups").then_some(Subject::Group)
 }
 
-/// Finds the name of a group as a user name, the reverse, and misspelled names.
+/// Finds names of groups that are compared with the user name, names of users that are compared with groups, and
+/// misspelled names.
 fn mistaken_name(subject: Subject, kind: StringTestKind, text: &str) -> Option<Finding> {
     let is_whole = matches!(
         kind,

@@ -27,7 +27,6 @@ pub(super) struct EssentialRequest {
 /// The namespaces of the requests.
 pub(super) const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-system"];
 
-/// A sender of requests.
 #[derive(Clone, Copy)]
 enum ClusterComponent {
     Node,
