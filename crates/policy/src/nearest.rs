@@ -16,7 +16,8 @@ const EDIT: usize = 4;
 /// to `TCP`.
 const EXCHANGE: usize = 3;
 
-/// Pairs of words that turn a name into its opposite. The empty word means that the other name has no such word.
+/// Pairs of words. Replacing one word of a pair with the other turns a name into its opposite. An empty word means that
+/// the other word is added or removed.
 const OPPOSITES: [(&str, &str); 25] = [
     ("", "not"),
     ("", "non"),
@@ -85,7 +86,8 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     let lower = name.to_lowercase();
     let negated = without_negation(&lower);
     let mut best: (usize, Vec<&str>) = (name.len() / 3 * EDIT, Vec::new());
-    // Used if `name` contains a negation: the names that contain one too and otherwise differ by at most one edit.
+    // If `name` contains a negation: the names that also contain one and otherwise differ from `name` by at most one
+    // edit.
     let mut negations: Vec<&str> = Vec::new();
     for known in names.take(MAX_NAMES) {
         let lower_known = known.to_lowercase();

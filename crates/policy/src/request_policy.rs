@@ -49,9 +49,9 @@ pub struct RequestPolicy {
     /// The effect of an error. `Fail` (the default) denies the request, `Ignore` does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<String>,
-    /// The paths of fields that this type and the types of `k8s-openapi` do not have, such as `spec.matchConstraints.new`.
-    /// For a webhook, they begin with its field, such as `new`. Only an API server that is newer than the supported
-    /// versions returns such fields.
+    /// The paths of fields that this type and the types of `k8s-openapi` do not have, such as
+    /// `spec.matchConstraints.new`. For a webhook, they begin with the field of the webhook, such as `new`. Only an API
+    /// server that is newer than the supported versions returns such fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown_fields: Vec<String>,
 }

@@ -56,7 +56,7 @@ const MAX_LOOKUPS: usize = 50_000;
 /// Returns the kinds that upstream's type checker checks, sorted.
 ///
 /// Upstream skips rules with a wildcard in their groups or versions, and resources with `*` or `/` in their names. It
-/// also stops after the first ten kinds of a rule. Repeated kinds count.
+/// also stops after the first ten kinds of a rule. Repeated kinds count each time.
 #[must_use]
 pub fn upstream_kinds(policy: &RequestPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     let mut kinds = BTreeSet::new();

@@ -74,7 +74,6 @@ impl Operations {
         Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
     }
 
-    /// Returns the names of the operations.
     pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES
             .into_iter()
@@ -118,8 +117,8 @@ pub struct UnservedResource {
     pub name: String,
     /// The name that was probably intended, such as `deployments`.
     pub suggestion: Option<String>,
-    /// True if the suggested resource is in a group of the rule, and differs in case, number or one edit. The name in the
-    /// rule is then most likely misspelled.
+    /// True if the suggested resource is in a group of the rule, and its name differs only in case, in number (singular
+    /// or plural) or by one edit. The name in the rule is then most likely misspelled.
     pub is_misspelled: bool,
     /// True if the resource is served in another version of the group, or in a group with a similar name.
     pub is_known: bool,

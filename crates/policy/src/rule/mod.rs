@@ -24,7 +24,7 @@ pub struct Entry {
     pub mend: &'static str,
 }
 
-/// An example of a finding, mostly with a correction.
+/// An example of a finding, usually with a correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Example {
     /// An expression of a validation. The policy is for Deployments.
