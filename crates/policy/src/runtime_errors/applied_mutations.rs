@@ -97,7 +97,7 @@ impl<'a> AppliedMutations<'a> {
         let context = MutationContext::new(self.kinds, &namespaces, authorizer);
         let gvk = request.gvk.clone();
         let mut errors = step_errors(request, object.clone(), &bound, &context);
-        // Most requests have no error, so this check is made only after an error.
+        // Most requests have no error, so the object is checked only after an error.
         if !errors.is_empty() && !self.is_readable(&gvk, object) {
             errors.clear();
         }

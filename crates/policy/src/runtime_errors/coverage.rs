@@ -7,7 +7,7 @@ use super::requests::{RequestBuilder, minimal_constraints};
 pub struct Uncovered {
     /// The number of kinds that the rules match by name.
     pub n_kinds: usize,
-    /// The number of these kinds for which no requests are evaluated.
+    /// The number of kinds that the rules match by name and for which no requests are evaluated.
     pub n_kinds_left: usize,
     /// True if no valid request that the policy matches could be generated for any kind with a schema.
     pub has_no_request: bool,

@@ -19,7 +19,7 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use cel::stack::run_on_deep_stack;
 
-/// Maximum number of compared requests of each search.
+/// Maximum number of compared requests in each search.
 const MAX_REQUESTS: usize = 200;
 
 /// Maximum number of requests for which the solver's search compares the results of the changed expression.
@@ -88,7 +88,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the decisions for a request. Returns false if no further request must be compared.
+    /// Compares the decisions for a request. Returns false if no further requests need to be compared.
     fn compare(&mut self, builder: &RequestBuilder<'_>, synthetic: &SyntheticRequest) -> bool {
         self.n_left = self.n_left.saturating_sub(1);
         if let Some((request, namespace, namespaces)) = builder.admission_request(synthetic) {

@@ -19,7 +19,7 @@ use kubernetes::validity::InputConstraints;
 const MAX_SCOPE_KINDS: usize = 20;
 
 /// A binding for which the params lookup fails for some requests. Match conditions cannot exclude these requests,
-/// because the API server evaluates them after the lookup.
+/// because the API server evaluates match conditions after the lookup.
 #[derive(Clone, Debug)]
 pub struct ScopeMismatch {
     /// The problem, its consequence and the error.

@@ -415,7 +415,6 @@ fn item_type<'t>(type_: &'t DeclType, path: &str) -> Option<&'t DeclType> {
     is_item.then_some(current)
 }
 
-/// Returns the value of a string literal.
 pub(super) fn literal_text(ast: &Ast, id: ExprId) -> Option<&str> {
     match ast.expr(id) {
         Expr::Literal(Literal::String(text)) => Some(text),

@@ -98,7 +98,7 @@ pub struct RuntimeErrorFinding {
     pub consequence: Consequence,
     /// A different validation that denies every request for which the expression fails. `None` if there is none.
     pub denied_by: Option<DenyingValidation>,
-    /// The number of other expressions that fail for the same reason. They have no finding.
+    /// The number of other expressions that fail for the same reason. These expressions have no finding of their own.
     pub n_others: usize,
     /// A request for which the expression fails.
     pub witness: Witness,
@@ -160,7 +160,6 @@ pub fn find_runtime_errors(
     })
 }
 
-/// Returns the number of `items`.
 fn count<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
@@ -284,8 +283,8 @@ impl<'a> Search<'a> {
             }
             self.try_site(builder, &symbolic, &sites_by_node, site);
         }
-        // After a new finding, a search for a kind with the same signature may find more errors, because reported sites
-        // are skipped. Such a kind is therefore searched too.
+        // If this kind has a new finding, kinds with the same signature are searched too: their search skips the
+        // reported sites, so it may find further errors.
         let has_new_finding = self.findings.len() > n_findings;
         if builder.has_evaluated() && !self.budget.is_used_up() && !has_new_finding {
             self.searched.extend(signature);
@@ -578,7 +577,7 @@ impl<'a> Search<'a> {
             let expression = expressions.get(n);
             expression.is_some_and(|expression| expression.role == Role::Validation)
         };
-        // A path with an element denotes any element of the list, so the other validation may read a different element.
+        // A path through a list denotes any element of the list, so the other validation may read a different element.
         let mut segments = site.path.segments.iter();
         let has_element = segments.any(|segment| matches!(segment, Segment::Index(_)));
         let is_of_absence = matches!(

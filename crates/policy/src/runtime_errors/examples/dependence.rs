@@ -14,8 +14,8 @@ const REQUEST: [Input; 4] = [
     Input::NamespaceObject,
 ];
 
-/// The inputs on which the result of a validation depends. Reads in its variables are included. Reads in match
-/// conditions are included if they are reads of the params or the authorizer.
+/// The inputs on which the result of a validation depends. This includes reads in the variables that the validation
+/// uses, and reads of the params or the authorizer in match conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dependence {
     /// Unknown: a required expression does not compile.

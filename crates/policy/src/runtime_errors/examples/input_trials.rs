@@ -1,4 +1,4 @@
-//! Requests with trial values for each input of some expressions.
+//! Builds requests with trial values for each input of some expressions.
 
 use k8s_openapi::api::admissionregistration::v1::MatchResources;
 
@@ -21,22 +21,23 @@ use kubernetes::validity::{Constraint, FieldPath, InputConstraints};
 /// Maximum number of requests that [`requests_near`] returns.
 const MAX_REQUESTS: usize = 120;
 
-/// A function that is called with each request and its constraints. The loop ends if it returns false.
+/// A function that is called with each request and its constraints. The search ends if the function returns false.
 pub(crate) type ObserveTrial<'o> =
     &'o mut dyn FnMut(&RequestBuilder<'_>, &InputConstraints, &SyntheticRequest) -> bool;
 
-/// The changes that [`for_each_trial`] makes to requests: trial values for the inputs of some expressions.
+/// The changes that [`for_each_trial`] makes to requests: it sets the inputs of some expressions to trial values.
 pub(crate) struct Trials<'t> {
-    /// The indices of the expressions.
+    /// The indices of the expressions whose inputs are changed.
     pub(crate) indices: &'t [usize],
-    /// Returns the constraints of further requests to change, in addition to the minimal requests.
+    /// Returns the constraints of requests that are changed in addition to the minimal requests.
     pub(crate) bases: &'t dyn Fn(&SymbolicEvaluator<'_>) -> Vec<InputConstraints>,
     /// The values near which trial values are chosen. If empty, trial values are near the literals of the expressions.
     pub(crate) values: &'t [Json],
 }
 
 impl<'t> Trials<'t> {
-    /// Returns the trial values for the inputs of the expressions at `indices`, in minimal requests.
+    /// Creates changes of minimal requests: trial values near the literals, for the inputs of the expressions at
+    /// `indices`.
     pub(crate) fn new(indices: &'t [usize]) -> Self {
         Self {
             indices,

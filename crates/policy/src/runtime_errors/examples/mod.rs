@@ -150,7 +150,7 @@ pub(crate) fn for_each_request(
     ExampleSearch::new(policy, observe).run(context, match_resources);
 }
 
-/// A function that is called with each evaluated request. The search ends if it returns false.
+/// A function that is called with each evaluated request. The search ends if the function returns false.
 pub(crate) type Observe<'o> = &'o mut dyn FnMut(&RequestBuilder<'_>, &SyntheticRequest) -> bool;
 
 /// Returns constraints to try on each input that the expression at `index` reads.
@@ -210,7 +210,7 @@ struct ExampleSearch<'a, 'o> {
     is_recording: bool,
     /// The params of all requests.
     params: Option<Arc<Json>>,
-    /// The numbers and strings in these params.
+    /// The numbers and strings in `params`.
     param_values: Vec<Json>,
     /// The constraints of an allowed request for the current kind.
     allowed: Option<InputConstraints>,
@@ -348,7 +348,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
     }
 
     /// Returns the branch conditions of an example. All match conditions must be true, and the validation at `index`
-    /// must be `expected`. If `with_others`, the other validations must be true.
+    /// must evaluate to `expected`. If `with_others`, the other validations must be true.
     fn branch_conditions(
         &self,
         symbolic: &SymbolicEvaluator<'_>,
@@ -499,7 +499,8 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         }
     }
 
-    /// Returns the result of each validation, `None` for an error. Returns `None` if a match condition is not true.
+    /// Returns the result of each validation, which is `None` if its evaluation fails. Returns `None` for the request
+    /// if a match condition is not true.
     fn results(&self, steps: &[Step]) -> Option<Vec<Option<bool>>> {
         let expressions = self.policy.expressions();
         let mut results = Vec::new();
@@ -517,7 +518,6 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         (results.len() == self.validations.len()).then_some(results)
     }
 
-    /// Counts the results of the validations for a request.
     fn count(&mut self, steps: &[Step]) {
         let expressions = self.policy.expressions();
         let is_excluded = steps.iter().any(|step| {
@@ -591,7 +591,7 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         for (position, step) in of_validations.iter().enumerate() {
             let (slot, quality) = match step.result {
                 Ok(Some(true)) if is_allowed => (0, Quality::Only),
-                // An example is worse if other validations are not true either.
+                // A request that only this validation denies is the best example.
                 Ok(Some(false)) => {
                     let is_only = n_true + 1 == of_validations.len() && !has_error;
                     let quality = match (is_only, first == Some(position)) {

@@ -136,9 +136,9 @@ impl FailureSiteFinder<'_, '_> {
         );
     }
 
-    /// Adds `node` as a site with `cause` for each input that `operand` denotes, if the input may have a value with
-    /// this property. Supports only the causes `Null`, `NumberType` and `IntOrString`. Sites with other causes are
-    /// added by [`Self::add_cause`] or [`Self::add_absent`].
+    /// Adds `node` as a site with `cause` for each input that `operand` denotes and whose value may have the property
+    /// `cause`. Supports only the causes `Null`, `NumberType` and `IntOrString`. Sites with other causes are added by
+    /// [`Self::add_cause`] or [`Self::add_absent`].
     fn add_operand(
         &mut self,
         node: ExprRef,

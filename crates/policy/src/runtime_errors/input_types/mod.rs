@@ -77,7 +77,6 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns true if new objects may have a `generateName` in place of a name.
     pub(crate) fn is_name_generated(&self) -> bool {
         self.is_name_generated
     }
@@ -160,8 +159,8 @@ impl<'a> InputType<'a> {
             )
     }
 
-    /// Returns true if a valid value at `path` may be null. The CRD declares it nullable, or the API server writes an
-    /// unset value as null.
+    /// Returns true if a valid value at `path` may be null. This is the case if the CRD declares the value nullable, or
+    /// if the API server writes an unset value as null.
     pub(crate) fn may_be_null(&self, path: &FieldPath) -> bool {
         let Some(gvk) = &self.builtin else {
             return self.type_.nullable;
@@ -251,7 +250,6 @@ impl<'a> InputType<'a> {
         }
     }
 
-    /// Returns the type of the child at `segment`.
     pub(crate) fn child(&self, segment: &Segment) -> ChildType<'a> {
         match (&self.type_.kind, segment) {
             (DeclKind::Object(_), Segment::Field(name)) => match self.declared_field(name) {

@@ -9,7 +9,6 @@ use kubernetes::schema::rest_mapper::ApiResource;
 use kubernetes::validity::Root;
 use serde_json::Value as Json;
 
-/// The type of a policy's params.
 #[derive(Clone, Debug)]
 pub(crate) struct ParamsType<'a> {
     pub(crate) input_type: InputType<'a>,
@@ -41,7 +40,7 @@ fn map_type(value: Arc<DeclType>) -> Arc<DeclType> {
     Arc::new(DeclType::map(value, -1))
 }
 
-/// Returns the type of the decisions of authorization checks, by the attributes of the check.
+/// Returns the type of a map from the attributes of an authorization check to its decision.
 pub(crate) fn authorizer_input_type() -> InputType<'static> {
     static TYPE: LazyLock<Arc<DeclType>> = LazyLock::new(|| {
         let decision = || Arc::new(DeclType::scalar(DeclKind::Bool));

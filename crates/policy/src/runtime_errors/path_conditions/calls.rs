@@ -325,8 +325,8 @@ fn equal_concatenation(
     })
 }
 
-/// Adds the strings of a concatenation: its literals, and a sample value with the path for each input. `None` if it has
-/// other operands.
+/// Adds the strings of a concatenation to `strings`: each literal, and for each input its path and a sample value.
+/// `None` if the concatenation has other operands.
 fn add_strings(
     evaluator: &SymbolicEvaluator<'_>,
     (node, scope): (ExprRef, &Scope),
@@ -501,7 +501,7 @@ fn ordering(
     }
 }
 
-/// Returns the disjuncts for which an ordering comparison of two values is `expected`.
+/// Returns the disjuncts for which an ordering comparison of two values evaluates to `expected`.
 fn order_disjuncts(
     evaluator: &SymbolicEvaluator<'_>,
     function: &str,

@@ -41,7 +41,7 @@ impl PathCondition {
             .fold(self.clone(), |all, condition| all.with(condition, false))
     }
 
-    /// Returns the conditions, innermost first. Soft conditions are included if `with_soft`.
+    /// Returns the conditions, innermost first. Soft conditions are included if `with_soft` is true.
     pub(crate) fn conditions(&self, with_soft: bool) -> Vec<BranchCondition> {
         let mut conditions = Vec::new();
         let mut next = self.0.as_deref();

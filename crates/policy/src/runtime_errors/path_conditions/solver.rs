@@ -21,7 +21,6 @@ const MAX_SOLVER_STEPS: u32 = 120;
 /// Maximum number of conditions that are checked for contradictions before the search. Innermost conditions come first.
 const MAX_PRECHECKED: usize = 12;
 
-/// The limits of one search.
 #[derive(Clone, Copy)]
 pub(crate) struct SolverLimits {
     pub(crate) n_solutions: usize,

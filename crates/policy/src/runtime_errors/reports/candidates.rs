@@ -33,14 +33,13 @@ pub(crate) struct Candidate {
     pub(crate) shown: String,
     /// The replaced bytes of the expression.
     pub(crate) bytes: Range<usize>,
-    /// The replacement.
     pub(crate) replacement: String,
     /// The effective default of the absent field if the replacement contains it. `None` otherwise.
     pub(crate) default: Option<KnownDefault>,
     /// True if the replacement and the original code have the same value for all requests for which the expression does
     /// not fail.
     pub(crate) is_exact: bool,
-    /// The effect, if the replacement keeps the intent of the replaced code. Its results may then differ between
+    /// The effect of a replacement that keeps the intent of the replaced code, although its result may differ between
     /// requests. `None` for other replacements.
     pub(crate) intent: Option<Effect>,
 }
@@ -71,7 +70,8 @@ impl KnownDefault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Proposal {
     pub(crate) candidates: Vec<Candidate>,
-    /// The replacement of a variable that is null in every request, so the expression always fails.
+    /// A replacement for a variable that is null in every request that the rules match. Without it, the expression
+    /// always fails.
     pub(crate) rename: Option<Candidate>,
     /// Advice that follows the suggestions. It is the only advice if no suggestion passes its trial.
     pub(crate) advice: Option<String>,
@@ -311,7 +311,7 @@ impl MessageWriter<'_, '_> {
         }
     }
 
-    /// Returns the value for an absent field at the end of the chain of `site`, whose path is `path`.
+    /// Returns the default to propose for an absent field at the end of the chain of `site`, whose path is `path`.
     fn default_of_chain(
         self,
         origin: &Origin<'_>,
@@ -729,8 +729,8 @@ fn exact(test: String) -> (String, bool) {
     (test, true)
 }
 
-/// Returns the CEL source of the field from which another field inherits its value. The source has `literal` as the
-/// default.
+/// Returns the CEL source of the field from which another field inherits its value. If that field is absent too, the
+/// source evaluates to `literal`.
 fn inherited(root: Root, names: &[(String, bool)], literal: &str) -> String {
     let mut text = root.name().to_owned();
     let mut is_optional = false;

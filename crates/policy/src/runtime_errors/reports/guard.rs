@@ -73,9 +73,9 @@ pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
 
 /// The CEL sources of presence tests and optional selections for a chain of selections whose values may be absent.
 pub(crate) struct OptionalChain {
-    /// The identifier at the start of the chain.
+    /// The identifier at which the chain starts.
     pub(crate) base: ExprId,
-    /// The name of the identifier.
+    /// The name of that identifier, such as `object`.
     pub(crate) base_name: String,
     /// The presence tests for the values that may be absent, such as `has(object.spec)`. If all of them are true, the
     /// chain has a value.

@@ -37,7 +37,7 @@ const ADDITIVE: [&str; 20] = [
     "volumes",
 ];
 
-/// Maximum length of the code after a chain that advice repeats, in bytes.
+/// Maximum length, in bytes, of the code after a chain. Advice does not repeat longer code.
 const MAX_REST: usize = 60;
 
 /// Maximum nesting of searched conditions.
@@ -143,7 +143,7 @@ fn prohibits(ast: &Ast, id: ExprId, depth: usize) -> bool {
         (Some(("_||_", args)), _) => args.iter().any(is_prohibition),
         (Some(("_&&_", args)), _) => args.iter().all(is_prohibition),
         (Some(("!_" | "_<_" | "_<=_", _)), _) => true,
-        // A comparison with an empty string requires a value.
+        // `x != ''` requires a value, so it prohibits nothing.
         (Some(("_!=_", args)), _) => !args.iter().any(|arg| is_empty(ast, *arg)),
         (Some(("_==_", args)), _) => args
             .iter()
@@ -227,8 +227,8 @@ pub(super) fn optional_variable(
     }
 }
 
-/// Returns advice if `id` is a value in a compared map literal, as in `list.map(c, {'args': c.args}) == ...`. If both
-/// sides have entries with optional values, each omits an entry whose value is absent.
+/// Returns advice if `id` is a value in a compared map literal, as in `list.map(c, {'args': c.args}) == ...`. If the
+/// entries of both maps have optional values, each map omits the entries whose value is absent.
 pub(super) fn optional_entry(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
     let key = ast.iter().find_map(|(_, expr)| match expr {
         Expr::Map(entries) => {

@@ -176,7 +176,8 @@ fn passing(
             .default
             .as_ref()
             .is_some_and(|default| default.is_of(gvk));
-        // The candidate reads the field from which the value is inherited. In this kind, that is a different field.
+        // The candidate reads the field from which the value is inherited. In this kind, the value is inherited from a
+        // different field.
         let inherits = |it: &KnownDefault| it.effective.inherited_from.is_some();
         if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
             return None;

@@ -193,7 +193,7 @@ impl RequestBuilder<'_> {
                 .insert("generation".to_owned(), json!(1));
         }
         fields.insert("metadata".to_owned(), metadata);
-        // The name and namespace that the constraints require of the request are also those of its object.
+        // If the constraints require a name or a namespace for the request, its object has the same one.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
             if let Some(required) = constraints.at(&of_request)
@@ -324,8 +324,8 @@ impl RequestBuilder<'_> {
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
         let before = request.clone();
         satisfy_all(&self.request, &mut request, Root::Request, constraints)?;
-        // The rules and the object determine these fields. If the constraints changed one of them, the request is
-        // impossible.
+        // The rules and the object determine the fields in `request_fields`. If the constraints changed one of them, no
+        // such request can exist.
         let is_unchanged = |name: &str| before.get(name) == request.get(name);
         let request_fields = [
             "operation",
@@ -351,7 +351,7 @@ impl RequestBuilder<'_> {
             let (named, _) = name.split_once('/').unwrap_or((name, ""));
             named == resource || named == "*"
         };
-        // The rules of a binding restrict those of the policy.
+        // The rules of the binding are tried first, because they restrict the names further than those of the policy.
         for resources in self.match_resources.iter().rev() {
             let rules = resources.resource_rules.iter().flatten();
             let rules = rules.filter(|rule| rule.resources.iter().flatten().any(is_of_resource));
@@ -427,7 +427,7 @@ impl RequestBuilder<'_> {
             let of_objects = of_objects.flat_map(selector_constraints);
             let required: Vec<_> = of_objects.chain(of_namespaces).collect();
             for (key, constraint) in &required {
-                // Generated objects have no labels by default.
+                // A label that must be absent needs no constraint, because generated objects have no labels by default.
                 if *constraint != Constraint::Absent && !decided.contains(key) {
                     constraints.add(&labels.field(key)?, constraint.clone())?;
                 }

@@ -43,7 +43,7 @@ use prepare::stored_operation;
 pub(crate) use synthetic_request::{SyntheticRequest, TracedRequest};
 pub use witness::Witness;
 
-/// Maximum number of values in given params that are constants for the symbolic evaluator.
+/// Maximum number of values in given params that the symbolic evaluator treats as constants.
 const MAX_SCALARS: usize = 200;
 
 /// Adds the numbers, strings and booleans of a value, with their paths.
@@ -110,8 +110,8 @@ pub(crate) struct RequestBuilder<'a> {
     match_resources: Vec<&'a MatchResources>,
     /// The matchResources of the binding with parsed selectors.
     binding_constraints: Option<Constraints>,
-    /// The builders of several matched kinds. Changed expressions are tried with their requests. The kind of this
-    /// builder may be one of these kinds.
+    /// Builders for several matched kinds, possibly including the kind of this builder. Changed expressions are tried
+    /// with the requests of these builders.
     pub(crate) other_kinds: Rc<Vec<RequestBuilder<'a>>>,
 }
 
@@ -154,13 +154,11 @@ impl<'a> RequestBuilder<'a> {
         }
     }
 
-    /// Sets the schema and subresources of a custom resource.
     pub(crate) fn with_definition(mut self, custom: Option<Custom<'a>>) -> Self {
         self.custom = custom;
         self
     }
 
-    /// Sets the CRD of a custom resource.
     pub(crate) fn with_crd(mut self, crd: Option<&'a Crd>) -> Self {
         self.crd = crd;
         self

@@ -71,7 +71,6 @@ impl SyntheticRequest {
         }
     }
 
-    /// Returns the authorizer that makes the decisions about authorization checks.
     pub(crate) fn authorizer(&self) -> Arc<dyn Authorizer> {
         Arc::new(AuthorizerList(self.authorizer.clone()))
     }

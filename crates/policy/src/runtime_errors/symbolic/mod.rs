@@ -46,7 +46,7 @@ type DisjunctCache = HashMap<(ExprRef, bool), Rc<[Disjunct]>>;
 pub(crate) struct SymbolicEvaluator<'a> {
     pub(crate) policy: &'a CompiledPolicy,
     pub(crate) roots: Vec<(Root, InputType<'a>)>,
-    /// The index of each variable by name. If several have the same name, this is the last one.
+    /// The index of each variable by name. If several variables have the same name, this is the index of the last one.
     variables: HashMap<&'a str, usize>,
     /// The inputs that have the same value in all requests for the kind, such as `object.kind`.
     constants: Vec<(FieldPath, Json)>,
@@ -130,7 +130,8 @@ impl<'a> SymbolicEvaluator<'a> {
         Some(ExprRef { index: n, id })
     }
 
-    /// Returns the index of the variable `name`. If several have this name, returns the last one.
+    /// Returns the index of the variable `name`. If several variables have this name, returns the index of the last
+    /// one.
     pub(crate) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.get(name).copied()
     }

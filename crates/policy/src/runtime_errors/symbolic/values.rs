@@ -54,7 +54,6 @@ pub(crate) enum SymbolicValue {
     Unknown,
 }
 
-/// Returns the symbolic value of the input at `path`.
 pub(crate) fn input_value(path: FieldPath) -> SymbolicValue {
     SymbolicValue::Input {
         path,

@@ -131,8 +131,8 @@ struct PairSearch<'s, 'a, 'c, 'n> {
     sides: &'s mut [Side<'a>; 2],
     pairs: &'s [ConditionPair],
     pair: ConditionPair,
-    /// Two flags, one for the old result false and one for true. A flag is true if a request with different decisions
-    /// was found for which the changed condition has this result in the old version.
+    /// Flags by the result of the changed condition in the old version, false first. A flag is true if a request with
+    /// this result and with different decisions in the two versions was found.
     is_done: [bool; 2],
     /// The requests for which the results of the condition differ, but the decisions are the same.
     undecided: Vec<Candidate>,
@@ -229,8 +229,8 @@ impl PairSearch<'_, '_, '_, '_> {
         if old_result { if_true } else { if_false }
     }
 
-    /// Returns branch conditions that require the changed condition to have these results in the two versions. `None`
-    /// if a version lacks the condition and the required result is false.
+    /// Returns branch conditions that require the changed condition to have the given results in the old and the new
+    /// version. `None` if a version lacks the condition and the required result is false.
     fn core(&self, results: [bool; 2]) -> Option<Vec<(usize, BranchCondition)>> {
         let mut conditions = Vec::new();
         for (n, (side, result)) in self.pair.sides.into_iter().zip(results).enumerate() {
@@ -277,8 +277,9 @@ impl PairSearch<'_, '_, '_, '_> {
         solve_jointly(conditions.collect(), base, limits).solutions
     }
 
-    /// Returns constraints of requests for which the changed condition has these results. Each array contains
-    /// alternatives, best first. The last alternative does not require the other conditions to be true.
+    /// Returns constraints of requests for which the changed condition has the given results in the old and the new
+    /// version. Each array contains alternatives, best first. The last alternative does not require the other
+    /// conditions to be true.
     fn requests(&self, results: [bool; 2]) -> Vec<[Option<InputConstraints>; 3]> {
         let Some(core) = self.core(results) else {
             return Vec::new();
@@ -329,7 +330,7 @@ impl PairSearch<'_, '_, '_, '_> {
         denying.take(MAX_DENYING).collect()
     }
 
-    /// Compares requests for which the solver expects these results.
+    /// Compares requests for which the solver expects the given results of the changed condition.
     fn solve(&mut self, results: [bool; 2]) {
         let [old_result, _] = results;
         for request in self.requests(results) {
@@ -349,13 +350,13 @@ impl PairSearch<'_, '_, '_, '_> {
         }
     }
 
-    /// Adds bases for which the solver expects these results.
+    /// Adds bases for which the solver expects the given results of the changed condition.
     fn add_bases(&mut self, results: [bool; 2]) {
         for request in self.requests(results).into_iter().take(2) {
             if let Some(constraints) = request.into_iter().flatten().next() {
                 let _ = self.attempt(constraints.clone());
-                // The trials start with these bases, because they already have the expected results if the solver
-                // interprets the conditions correctly.
+                // Trials start with the solutions of the solver: if it interprets the conditions correctly, their
+                // requests already have the expected results.
                 self.bases.insert(0, constraints);
             }
         }

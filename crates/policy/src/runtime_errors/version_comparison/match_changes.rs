@@ -25,7 +25,7 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 /// Maximum number of results.
 const MAX_RESULTS: usize = 6;
 
-/// Maximum number of distinct differences from which the results are chosen.
+/// Maximum number of distinct differences that are collected. The results are chosen from them.
 const MAX_PAIRS: usize = 24;
 
 /// Maximum number of candidates.
@@ -60,7 +60,7 @@ struct VersionMatch<'a> {
 
 struct VersionBinding<'a> {
     resources: Option<(&'a MatchResources, Constraints)>,
-    /// The other fields of the binding.
+    /// The binding without its matchResources.
     rest: Json,
     denies: bool,
 }
@@ -254,7 +254,7 @@ pub fn differing_matches(
             None => kinds.push((resource, operations)),
         }
     }
-    // Depending on its scope, a rule with wildcards matches cluster-scoped kinds, so one such kind is included.
+    // A rule with wildcards may match cluster-scoped kinds, depending on its scope, so one such kind is included.
     let mut targets = targets.iter().flatten();
     let cluster_scoped = targets.find(|it| it.by_wildcard && !it.resource.namespaced);
     kinds.extend(cluster_scoped.map(|it| (it.resource, operations(it))));
@@ -386,7 +386,7 @@ impl LabelValues {
         labels.collect()
     }
 
-    /// Returns labels that satisfy `selectors`, unless they contradict each other.
+    /// Returns labels that satisfy `selectors`, unless the selectors contradict each other.
     fn satisfying<'s>(&self, selectors: impl Iterator<Item = &'s LabelSelector>) -> Labels {
         let mut labels = self.none();
         let mut excluded: Vec<(&String, &String)> = Vec::new();

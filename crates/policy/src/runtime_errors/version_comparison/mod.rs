@@ -44,7 +44,7 @@ use serde_json::Value as Json;
 /// Maximum number of differences.
 const MAX_DIFFERENCES: usize = 32;
 
-/// Maximum number of requests for a mutating policy, which this module does not evaluate.
+/// Maximum number of requests that are returned for a mutating policy. This module does not evaluate them.
 const MAX_SAMPLES: usize = 48;
 
 /// Maximum number of requests for one affected node and kind.
@@ -56,7 +56,7 @@ const MAX_VALIDATION_TRIALS: usize = 300;
 /// Maximum number of requests that are varied with trial values for the validations, for one changed policy.
 const MAX_CHANGED_REQUESTS: usize = 4;
 
-/// Maximum number of requests that a validation denies, for a changed message expression and kind.
+/// Maximum number of requests, for one kind, that make the validation of a changed message expression false.
 const MAX_DENIED: usize = 2;
 
 /// Maximum number of requests that match all conditions of a mutating policy, for one operation and kind.
@@ -82,7 +82,7 @@ const BUDGET: Budget = Budget {
 pub(super) struct Limits {
     /// The number of requests that may be built, including those that are skipped.
     pub(super) n_requests: usize,
-    /// The total cost of their evaluations in both versions, in cost units.
+    /// The total cost of evaluating the requests in both versions, in cost units.
     pub(super) cost: u64,
 }
 
@@ -213,7 +213,8 @@ pub(super) fn compare_within(
     })
 }
 
-/// The kind of a difference.
+/// The properties by which differences are distinguished. Of several differences with the same key, only the first is
+/// reported.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DifferenceKey {
     /// For each version, true if it denies the request.

@@ -16,7 +16,7 @@ const MAX_NUMBERS: usize = 24;
 /// The difference between a fraction and the trial values near it.
 const FRACTION: f64 = 0.001;
 
-/// Maximum length of a trial string for a literal that may be a length.
+/// Maximum length of a trial string. If a literal may be a length, strings of about this length are tried.
 const MAX_TEXT: i64 = 300;
 
 /// Adds `constraint` on the value at `path` to `base`. It replaces the existing constraints on the value if it
