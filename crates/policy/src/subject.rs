@@ -40,9 +40,9 @@ pub struct Row {
     pub aliases: &'static [&'static str],
     /// The noun for a subject of the kind in messages.
     pub noun: &'static str,
-    /// The noun, for messages, of the part of a subject that an API server evaluates for a request.
+    /// The noun for the part of a subject that an API server evaluates for a request, as used in messages.
     pub evaluated: &'static str,
-    /// The consequence for messages if a subject matches no request.
+    /// The clause in messages about a subject that matches no request.
     pub never_runs: &'static str,
 }
 

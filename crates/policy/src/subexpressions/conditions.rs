@@ -148,7 +148,8 @@ pub fn chain_range(ast: &Ast, text: &str, (base, id): (ExprId, ExprId)) -> Optio
     Some(start..end_of(ast, text, id)?)
 }
 
-/// Returns the byte after the node `id`, which is an identifier, a selection, an index or a call with arguments.
+/// Returns the offset of the byte after the node `id`, which is an identifier, a selection, an index or a call with
+/// arguments.
 fn end_of(ast: &Ast, text: &str, id: ExprId) -> Option<usize> {
     let Tokens { all: tokens, .. } = lexer::tokens(text);
     let at = tokens
