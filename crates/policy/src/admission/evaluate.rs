@@ -1,4 +1,4 @@
-//! Evaluates a policy with one object of its params.
+//! Evaluates a policy for a request, with at most one params object.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `Validate`;
 //! `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
@@ -43,7 +43,7 @@ struct Validation {
 
 pub(super) enum Conditions {
     Met,
-    /// The evaluation of the policy ends with these decisions.
+    /// The match conditions end the evaluation of the policy with these decisions.
     End(Vec<Decision>),
 }
 

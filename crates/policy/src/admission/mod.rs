@@ -77,11 +77,12 @@ pub struct Admission {
 /// The inputs of a review other than the policy and the request.
 #[derive(Clone)]
 pub struct ReviewContext<'a> {
-    /// The objects of the policy's paramKind, or the error of reading them. Unused if the policy has no paramKind.
+    /// The objects of the policy's paramKind, or the error if they cannot be read. Unused if the policy has no
+    /// paramKind.
     pub params: Result<&'a dyn ParamSource, String>,
     /// The lookup of namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer that decides the checks of expressions.
+    /// The authorizer that decides the authorization checks in expressions.
     pub authorizer: Arc<dyn Authorizer>,
     /// The cost budget of the validations and messages of one evaluation. The audit annotations have a separate budget
     /// of the same size.
@@ -284,7 +285,7 @@ impl Admission {
         review::review(self, request, bindings, context)
     }
 
-    /// Evaluates the policy with one object of its params. Constraints and bindings are ignored.
+    /// Evaluates the policy with at most one params object. Constraints and bindings are ignored.
     ///
     /// `matched` is the resource and kind that the request is evaluated as. They may be those of an equivalent
     /// resource.

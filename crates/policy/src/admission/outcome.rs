@@ -18,7 +18,7 @@ pub struct ReviewOutcome {
     pub definition: DefinitionMatch,
     /// The result of matching each binding, in order. Empty if the policy does not match.
     pub bindings: Vec<BindingMatch>,
-    /// The evaluations, one for each matching binding and each object of its params.
+    /// The evaluations, one for each matching binding and each of its params objects.
     pub evaluations: Vec<Evaluation>,
     /// The status of the rejected request. `None` if the request is allowed or if there is no decision.
     /// [`ReviewOutcome::is_allowed`] distinguishes these cases.
@@ -114,7 +114,7 @@ pub struct BindingMatch {
     pub unmatched: Option<Unmatched>,
 }
 
-/// One evaluation of a policy, with at most one object of its params.
+/// One evaluation of a policy, with at most one params object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evaluation {
     /// The name of the binding. `None` if the policy is evaluated without a binding.
@@ -318,7 +318,7 @@ impl Costs {
 /// The budget and the used cost of a stage, in cost units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
-    /// The budget. For messages, the rest of the budget of the validations.
+    /// The budget. For messages, the part of the budget that the validations did not use.
     pub budget: u64,
     /// The used cost, or the error that ended the stage.
     pub used: Result<u64, String>,

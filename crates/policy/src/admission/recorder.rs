@@ -121,7 +121,7 @@ impl Recorder {
         Self(Mutex::default(), AtomicU64::default(), limits)
     }
 
-    /// Returns the results so far and removes them.
+    /// Returns the results recorded so far, and removes them from the recorder.
     #[must_use]
     pub fn take(&self) -> Recording {
         let mut recording = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -116,7 +116,7 @@ pub struct BoundPolicy<'a> {
     pub policy: &'a MutatingAdmission,
     /// The bindings.
     pub bindings: &'a [Binding],
-    /// The objects of the policy's paramKind, or the error of reading them.
+    /// The objects of the policy's paramKind, or the error if they cannot be read.
     pub params: Result<&'a dyn ParamSource, String>,
 }
 
@@ -135,7 +135,7 @@ pub struct MutationContext<'a> {
     pub kinds: &'a dyn Kinds,
     /// The lookup of namespaces.
     pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer that decides the checks of expressions.
+    /// The authorizer that decides the authorization checks in expressions.
     pub authorizer: Arc<dyn Authorizer>,
     /// If true, the policies are invoked in reverse order. An API server has no defined order. A result that differs in
     /// reverse order is therefore not reliable.
@@ -766,7 +766,8 @@ fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
     object
 }
 
-/// Returns the status for the first error that counts. Errors of policies with failurePolicy `Ignore` do not count.
+/// Returns the status for the first error that rejects the request. An error of a policy with failurePolicy `Ignore`
+/// does not reject it.
 ///
 /// Source: `policy_dispatcher.go`, `Dispatch`, `PolicyError.Error`.
 fn rejection(errors: &[PolicyError<'_>]) -> Option<Status> {

@@ -75,8 +75,8 @@ fn patch(expression: &str) -> Json {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// Compares the denial by a policy with `spec` and a binding with `binding`. With failurePolicy `Ignore`, the same
-/// error occurs without a denial.
+/// Checks the denial by a policy with `spec` and a binding with `binding`. With failurePolicy `Ignore`, the same error
+/// must occur without a denial.
 #[track_caller]
 fn check_denial(
     spec: &Json,

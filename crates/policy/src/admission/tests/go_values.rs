@@ -270,7 +270,7 @@ const SECRET: &[Case] = &[
     ("object.data.a == b'hello'", "false", "false"),
 ];
 
-/// Cases with a kind that has no defaults in the table of this program.
+/// Cases for a kind without an entry in the table of defaults.
 const KIND_WITHOUT_DEFAULTS: &[Case] = &[
     ("object == oldObject", "true", "true"),
     ("object.spec == 'x'", "false", "no such overload"),
