@@ -54,7 +54,7 @@ pub enum Note {
 }
 
 impl ExpressionFindings {
-    /// Returns true if `kinds` has all kinds with findings.
+    /// Returns true if `kinds` contains all kinds with findings.
     pub(crate) fn lists_all_kinds(&self) -> bool {
         let mut notes = self.notes.iter();
         !notes.any(|note| matches!(note, Note::MoreKinds(_)))

@@ -145,7 +145,7 @@ fn is_opposite(name: &str, other: &str, differing: usize) -> bool {
         lefts.any(|left| rights.iter().any(|right| is_near(left, right)))
     };
     let mut pairs = OPPOSITES.into_iter();
-    // Not tested in reverse: if only `other` begins with `n`, the first letter of `name` is probably missing.
+    // `n` is not tested in reverse: if only `other` begins with `n`, the first letter of `name` is probably missing.
     differ_in(("n", "")) || pairs.any(|(a, b)| differ_in((a, b)) || differ_in((b, a)))
 }
 

@@ -26,7 +26,7 @@ use cel::types::Type;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::schema::Gvk;
 
-/// Maximum number of interpreter steps for one policy. All its expressions and kinds share them.
+/// Maximum number of interpreter steps for all expressions and kinds of one policy.
 const STEPS: u32 = 3_000_000;
 
 /// The number of steps charged for each issue. It covers the work of storing, formatting and splitting findings.
@@ -240,7 +240,8 @@ impl<'a> Driver<'a> {
             // no validation.
             if outcome.value.as_bool() == Some(false) {
                 let mut outcome = outcome;
-                // A comparison of incomparable types may be the reason why the condition is false.
+                // Comparisons are recorded even now, because a comparison of incomparable types may be the reason why
+                // the condition is false.
                 analysis.add_comparisons(n, &mut outcome);
                 return;
             }

@@ -57,7 +57,7 @@ struct Variable {
 }
 
 impl Inputs {
-    /// Creates the inputs for the types of `object` and `params`. The type of `params` may be unknown.
+    /// Creates an instance for the types of `object` and `params`. The type of `params` may be unknown.
     pub(super) fn new(
         object: &Arc<DeclType>,
         params: Option<&Arc<DeclType>>,

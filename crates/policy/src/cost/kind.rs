@@ -376,7 +376,7 @@ mod tests {
             let validation = "variables.text.matches('ab')";
             check(&[("text", variable)], validation, (3, max));
         };
-        // A name has at most 252 bytes.
+        // A name has at most 63 code points, which are at most 252 bytes.
         max_cost("object.spec.containers[0].name", 28);
         max_cost("object.spec.containers[0].name.lowerAscii()", 28);
         max_cost("object.spec.containers[0].name.split('-')[0]", 28);

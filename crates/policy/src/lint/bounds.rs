@@ -22,7 +22,7 @@ const MAX_OPERANDS: usize = 256;
 pub(super) struct Constant {
     /// The operand that makes the chain constant, together with the operands before it.
     pub(super) at: ExprId,
-    /// The index of the operand.
+    /// The index of that operand in the chain.
     n: usize,
     /// The constant result of the chain.
     pub(super) value: bool,
@@ -130,7 +130,7 @@ fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
     }
 }
 
-/// The constraints on one path by the operands of a chain.
+/// The constraints that the operands of a chain put on one path.
 #[derive(Default)]
 struct PathConstraints<'a> {
     /// The literal of the first operand `path == literal` in a chain of `&&`, or `path != literal` in a chain of `||`.

@@ -69,7 +69,7 @@ const BEFORE: [(&str, Operator); 42] = [
 /// Maximum number of words of a message such as `at most 5 replicas`.
 const MAX_SHORT: usize = 6;
 
-/// Words of messages about the allowed objects.
+/// Words that indicate a message about the allowed objects.
 const REQUIREMENTS: [&str; 13] = [
     "allowed",
     "can",
@@ -238,7 +238,7 @@ fn required_tests(ast: &Ast) -> Option<Vec<ExprId>> {
             let (guards, others): (Vec<ExprId>, Vec<ExprId>) =
                 alternatives.iter().copied().partition(is_guard);
             let [only] = *others else { return None };
-            // The other operand must use the guarded value.
+            // The other operand must read the guarded value.
             let mut guarded = guards.into_iter().filter_map(|id| guard(ast, id));
             if !guarded.all(|guarded| reads(ast, only, &guarded)) {
                 return None;
@@ -508,7 +508,8 @@ fn other_limit(ast: &Ast, bound: &Bound, words: &str) -> Option<(ExprId, String)
     })
 }
 
-/// Returns true for an upper limit, and the largest or smallest integer that passes the comparison.
+/// Returns a flag and an integer for an inclusive limit. The flag is true for an upper limit. The integer is the
+/// largest or smallest one that passes the comparison.
 fn inclusive(operator: Operator, limit: i64) -> Option<(bool, i64)> {
     match operator {
         Operator::LessOrEqual => Some((true, limit)),
@@ -532,7 +533,7 @@ fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String
     let ComprehensionKind::Exists(test) = comprehension_kind(ast, fold) else {
         return None;
     };
-    // Another lint reports negative tests.
+    // Negative tests are skipped, because another lint reports them.
     if conjuncts(ast, test)
         .iter()
         .all(|id| excluded(ast, *id).is_some())
@@ -576,7 +577,6 @@ fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String
     })
 }
 
-/// Returns true if the expression `id` reads a field `image`.
 fn reads_image(ast: &Ast, id: ExprId) -> bool {
     let is_image =
         |id: ExprId| matches!(ast.expr(id), Expr::Select { field, .. } if **field == *"image");

@@ -45,7 +45,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
 /// The parts of containers that a policy reads.
 #[derive(Debug)]
 pub struct ContainerReads {
-    /// The fields about security, such as `privileged`.
+    /// The security-relevant fields, such as `privileged`.
     pub security_fields: BTreeSet<&'static str>,
     /// True if an expression reads `initContainers`.
     pub has_init_containers: bool,
@@ -64,7 +64,7 @@ impl ContainerReads {
     }
 }
 
-/// Returns all selected fields and string literals of the expressions that can be parsed.
+/// Returns the names of all selected fields, and all string literals, in the expressions that can be parsed.
 fn names(policy: &CompiledPolicy) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for expression in policy.expressions() {

@@ -285,7 +285,7 @@ impl Search<'_> {
                     let all = Operations::NAMES.join(", ");
                     (format!("`{path}` is one of {all}"), intended)
                 }
-                // The names of subresources are in lower case.
+                // The names of subresources are in lowercase.
                 "request.subResource" | "request.requestSubResource"
                     if text.chars().any(char::is_uppercase) =>
                 {

@@ -12,8 +12,9 @@ use cel::source::SourceMap;
 /// The metadata fields that a user with write access can change at will.
 const FIELDS: [&str; 2] = ["labels", "annotations"];
 
-/// Returns the match conditions of `policy` that only read labels or annotations of `object`. They are reported only if
-/// the policy protects the old object: its validations read `oldObject`, and its rules match UPDATE.
+/// Returns a lint for each match condition of `policy` that reads only labels or annotations of `object`. Such
+/// conditions are reported only if the policy protects the old object: its validations read `oldObject`, and its rules
+/// match UPDATE.
 ///
 /// If no validation reads `oldObject`, such a condition is probably intentional. For example, it may opt in to the
 /// injection of a sidecar.

@@ -90,7 +90,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
     lints
 }
 
-/// A rule, a message and a help.
+/// The rule, the message and the help text of a finding.
 type Finding = (Rule, String, String);
 
 /// Finds a literal with uppercase letters that is compared with the result of `lowerAscii()`, and the reverse.

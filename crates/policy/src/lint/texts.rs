@@ -17,7 +17,7 @@ pub(super) struct TextTest<'a> {
     text: &'a str,
 }
 
-/// The result of a test in a conjunction.
+/// A test of a string, and its result.
 pub(super) type TestResult<'a> = (TextTest<'a>, bool);
 
 /// Returns the path that `id` tests, the test, and false if the test is negated. `None` for other expressions.

@@ -105,8 +105,7 @@ impl RuleMatches {
         }
     }
 
-    /// Returns true if the matches are valid for `policy` and `mapper`: the policy has the same rules, and the mapper
-    /// is the same.
+    /// Returns true if the matches were computed with the rules of `policy` and with `mapper`.
     #[must_use]
     pub fn are_of(&self, policy: &RequestPolicy, mapper: &Arc<RestMapper>) -> bool {
         Arc::ptr_eq(&self.mapper, mapper)
@@ -114,7 +113,7 @@ impl RuleMatches {
             && *self.excluded == *excluded(policy)
     }
 
-    /// Returns the matched resources. They include exempt and unserved resources.
+    /// Returns the matched resources, and the exempt and unserved resources of the rules.
     #[must_use]
     pub fn matches(&self) -> &Matches {
         &self.matches

@@ -227,8 +227,8 @@ fn version_parts(version: &str) -> Option<VersionParts> {
     Some((major.parse().ok()?, stability, minor.parse().ok()?))
 }
 
-/// Returns the resource in the version that replaces one of `versions`: the most stable one with the same major version.
-/// If there is none, returns the most stable and newest one.
+/// Returns the resource in the version that probably replaces one of `versions`: the most stable version with the same
+/// major version, or else the most stable and newest version.
 fn newest<'m>(
     resources: impl Iterator<Item = &'m ApiResource>,
     versions: &[String],

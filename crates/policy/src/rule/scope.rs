@@ -130,7 +130,7 @@ impl Rule {
         }
     }
 
-    /// Returns the levels, true if `--fix` can fix some findings, and the types of objects.
+    /// Returns the levels, a flag that is true if `--fix` can fix some findings, and the types of objects.
     const fn table(self) -> (&'static [RuleLevel], bool, &'static [RuleObject]) {
         match self {
             Self::AbsentElement

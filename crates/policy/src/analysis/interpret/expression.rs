@@ -262,8 +262,8 @@ impl<'a> Interpreter<'a> {
         if !self.is_variables(operand) {
             return None;
         }
-        // A list can be truncated when reads are discarded. Only its latest entries are searched, so it may contain
-        // duplicates.
+        // Reads are stored in a list, because a list can be truncated to discard the latest reads. Only its latest
+        // entries are searched, so the list may contain duplicates.
         let mut latest = self.outcome.reads.iter().rev().take(MAX_SEARCHED);
         if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());

@@ -134,7 +134,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Refines by `operand.?field.hasValue()`. For a chain of selections, the first field must also be present.
+    /// Refines a value by the condition `operand.?field.hasValue()`. For a chain of selections, the first field must
+    /// also be present.
     fn refine_by_optional(&mut self, id: ExprId, holds: bool, depth: u8) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
@@ -159,7 +160,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Refines by `path == constant` and `type(path) == type`.
+    /// Refines a value by a condition such as `path == constant` or `type(path) == type`.
     fn refine_by_equality(&mut self, side: ExprId, other: ExprId, holds: bool) {
         let Some(constant) = self.without_recording(|this| this.eval(other).as_const().cloned())
         else {
