@@ -17,7 +17,6 @@ use kubernetes::defaulting::Decoding;
 use kubernetes::merge;
 use kubernetes::schema::Gvk;
 
-/// The mutations of a policy.
 pub(super) struct AppliedMutations<'a> {
     kinds: &'a (dyn Kinds + Sync),
     mutating: MutatingAdmission,

@@ -46,7 +46,7 @@ const CANNOT_APPLY: &str = "the mutation cannot be applied";
 /// The start of the message of a mutation that fails only for objects that lack a field.
 const MAY_FAIL: &str = "the mutation may fail";
 
-/// The evaluator's error for a read of the name of an object without a name.
+/// The evaluator's error if an expression reads the name of an object that has none.
 const NO_NAME: &str = "no such key: name";
 
 /// A mutation that fails for a request.

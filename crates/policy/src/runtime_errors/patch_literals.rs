@@ -16,7 +16,7 @@ const OPERATIONS: [&str; 6] = ["add", "remove", "replace", "copy", "move", "test
 /// The maximum number of names in a help message.
 const MAX_NAMES: usize = 8;
 
-/// A mistake in a literal of a mutation that affects every request.
+/// A mistake in a literal of a mutation. It affects every request.
 #[derive(Debug)]
 pub(super) struct LiteralMistake {
     pub(super) node: ExprId,
@@ -120,7 +120,8 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
             );
             continue;
         };
-        // The paths of `test` operations may be absent: if a test fails, the API server ignores the patch.
+        // The path of a `test` operation need not exist in the object: if a test fails, the API server ignores the
+        // patch.
         if op.is_some_and(|(_, op)| op == "test") {
             continue;
         }

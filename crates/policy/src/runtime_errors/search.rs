@@ -83,7 +83,8 @@ pub struct RuntimeErrorFinding {
     pub fix: Option<String>,
     /// The changes of the expression after which it does not fail. If there are several, the author has to choose.
     pub suggestions: Vec<Suggestion>,
-    /// The replacement of a variable that is null in every request, so the expression always fails.
+    /// A replacement for a variable that is null in every request that the rules match. Without it, the expression
+    /// always fails.
     pub rename: Option<Suggestion>,
     /// The property of a value that makes the expression fail.
     pub cause: FailureCause,
@@ -592,7 +593,7 @@ impl<'a> Search<'a> {
         if is_of_absence {
             constraints.add(&site.path, Constraint::Absent)?;
         }
-        // The failing node is only reached if the values that contain the absent one are present.
+        // The failing node is reached only if the values that contain the absent one are present.
         if let Some(parent) = site.path.parent().filter(|it| !it.segments.is_empty()) {
             constraints.add(&parent, Constraint::Present)?;
         }

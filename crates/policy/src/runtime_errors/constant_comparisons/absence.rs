@@ -52,7 +52,7 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Adds the operands of a chain of `||`.
+    /// Adds the operands of a chain of `||` to `operands`.
     fn alternatives(&self, node: ExprRef, operands: &mut Vec<ExprRef>) {
         match self.evaluator.expr(node) {
             Expr::Call { function, args, .. } if &**function == "_||_" => {

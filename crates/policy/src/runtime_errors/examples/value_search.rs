@@ -117,7 +117,7 @@ pub(crate) fn constrain_operation(
     constraints.add(&path, Constraint::Equals(json!(operation.as_str())))
 }
 
-/// Returns the constraints on the value at `path` to try, one at a time. They do not depend on the type of the value.
+/// Returns constraints to try, one at a time, on the value at `path`. They do not depend on the type of the value.
 fn trial_constraints(path: &FieldPath, literals: &[Json]) -> Vec<(FieldPath, Constraint)> {
     let mut constraints = vec![
         (path.clone(), Constraint::Absent),
@@ -201,8 +201,9 @@ impl<'r, 'a> ValueSearch<'r, 'a> {
 }
 
 impl ValueSearch<'_, '_> {
-    /// Returns the constraints on the values at `paths` to try, one at a time. Constraints that no value of the input's
-    /// type satisfies are left out. In a policy for several kinds, most inputs exist in only one of them.
+    /// Returns constraints to try, one at a time, on the values at `paths`. Constraints that no value of the input's
+    /// type satisfies are left out. A policy for several kinds has many of them, because most inputs exist in only one
+    /// kind.
     pub(crate) fn trials(
         &self,
         paths: &[FieldPath],

@@ -154,7 +154,7 @@ impl FailureSiteFinder<'_, '_> {
                 FailureCause::Null => self.evaluator.may_be_null(&path),
                 FailureCause::NumberType => self.evaluator.may_be_int_or_double(&path),
                 FailureCause::IntOrString => self.evaluator.is_int_or_string(&path),
-                // Other functions find the sites with these causes.
+                // Other functions add the sites with these causes.
                 FailureCause::Absent
                 | FailureCause::FailingDefault
                 | FailureCause::InvalidString

@@ -79,8 +79,8 @@ impl FailureSiteFinder<'_, '_> {
             let path_condition = match expression.role {
                 Role::Variable => continue,
                 Role::MatchCondition => {
-                    // An error of this match condition counts only if all others are true, so the others
-                    // are soft conditions.
+                    // An error of this match condition has an effect only if all others are true, so the others are
+                    // soft conditions.
                     let others = conditions.iter().filter(|other| **other != node);
                     let true_others = others.map(is_true);
                     true_others.fold(PathCondition::default(), |path_condition, condition| {
@@ -216,8 +216,8 @@ impl FailureSiteFinder<'_, '_> {
         let is = |id, expected| BranchCondition::Evaluates(node_at(id), scope.clone(), expected);
         match (function, target, args) {
             ("_&&_" | "_||_", None, [left, right]) => {
-                // An error of one operand counts only if the other operand does not absorb it. An operand absorbs
-                // errors if it is false for `&&`, or true for `||`.
+                // An error of one operand has an effect only if the other operand does not absorb it. An operand
+                // absorbs errors if it is false for `&&`, or true for `||`.
                 let goes_on = function == "_&&_";
                 let left_condition = path_condition.with(is(*right, goes_on), true);
                 self.visit(node_at(*left), None, scope, &left_condition, depth);

@@ -236,8 +236,8 @@ impl MessageWriter<'_, '_> {
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
         let operand = self.operand_at(site).or_else(|| {
-            // The path cannot be matched if the value is a macro variable. The operand is then the only one that is not
-            // a literal.
+            // `operand_at` does not find a macro variable, because its path is unknown. The only operand that is not a
+            // literal is used instead.
             let is_literal =
                 |id: &&ExprId| matches!(self.evaluator.expr(node_at(**id)), Expr::Literal(_));
             let mut others = target.iter().chain(args).filter(|id| !is_literal(id));

@@ -52,7 +52,8 @@ pub(super) fn guards(
             text.to_owned()
         }
     };
-    // A condition that is negated or only a part of the expression is written out, because `...` would be ambiguous.
+    // A condition is written out if it is negated or is only a part of the expression, because `...` would be
+    // ambiguous.
     let is_negated = origin.ast.iter().any(|(id, _)| {
         let is_negation = matches!(origin.ast.global_call(id), Some(("!_", _)));
         is_negation && id != condition.id && origin.ast.descendants(id).contains(&condition.id)

@@ -34,7 +34,7 @@ const MAX_SUGGESTIONS: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Trials {
     pub(crate) suggestions: Vec<Suggestion>,
-    /// The replacement of a variable that is null in every request.
+    /// The replacement of a variable that is null in every request that the rules match.
     pub(crate) rename: Option<Suggestion>,
 }
 

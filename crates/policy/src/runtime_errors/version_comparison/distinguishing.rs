@@ -388,7 +388,8 @@ impl PairSearch<'_, '_, '_, '_> {
         None
     }
 
-    /// Compares a request that satisfies `constraints`, and records whether the changed condition differs.
+    /// Compares a request that satisfies `constraints`, and records whether the results of the changed condition
+    /// differ.
     fn probe(&mut self, constraints: &InputConstraints) -> Option<(Rc<SyntheticRequest>, Probe)> {
         let [old, _] = &*self.sides;
         let synthetic = old.builder.build(constraints)?;

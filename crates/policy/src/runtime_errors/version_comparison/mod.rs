@@ -96,7 +96,7 @@ pub(super) const LIMITS: Limits = Limits {
 pub struct VersionComparison {
     /// The number of requests that were evaluated under both versions.
     pub n_requests: usize,
-    /// The first request that shows each kind of difference.
+    /// The first request for each kind of difference.
     pub differences: Vec<VersionDifference>,
     /// A flag per affected node: true if the node has a value in the old version for at least one request.
     pub reached: Vec<bool>,
@@ -169,8 +169,8 @@ pub fn compare_policies(
     })
 }
 
-/// Returns requests for which a changed validation or match condition of a policy has different results in `old` and `new`,
-/// with at most `n_requests` evaluated requests.
+/// Returns requests for which a changed validation or match condition of a policy has different results in `old` and
+/// `new`. Evaluates at most `n_requests` requests.
 pub(super) fn distinguishing_requests(
     [old, new]: [&CompiledPolicy; 2],
     context: &Context<'_>,

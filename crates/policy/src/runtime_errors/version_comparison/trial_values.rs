@@ -36,7 +36,7 @@ pub(super) fn changed(
     Some(constraints)
 }
 
-/// Copies the constraints on the first element of each list with several elements to its other elements. `None` if no
+/// For each list with several elements, copies the constraints on the first element to the other elements. `None` if no
 /// constraint can be copied.
 pub(super) fn spread(constraints: &InputConstraints) -> Option<InputConstraints> {
     let mut all = constraints.clone();
@@ -107,7 +107,7 @@ pub(super) fn differing_first<T: Clone + PartialEq>(old: &[T], new: &[T]) -> Vec
     only_new.chain(only_old).chain(both).cloned().collect()
 }
 
-/// Returns the regular expressions of a policy that are literals.
+/// Returns the regular expressions that a policy contains as literals.
 pub(super) fn patterns(policy: &CompiledPolicy) -> Vec<String> {
     let asts = policy
         .expressions()

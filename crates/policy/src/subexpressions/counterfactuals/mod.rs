@@ -68,7 +68,7 @@ impl CounterfactualSet {
 struct Counterfactual {
     /// Terms that had a different value, or no value, in the recorded evaluation.
     changed: Vec<Atom>,
-    /// Terms that already had this value.
+    /// Terms that already had the required value in the recorded evaluation.
     kept: Vec<Atom>,
 }
 
