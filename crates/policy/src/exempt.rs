@@ -64,8 +64,8 @@ pub fn is_exempt_from(name: &str, resource: &Gvr, behavior: &Behavior) -> bool {
     is_exempt(resource) && !(is_static && resource.group == CONFIGURATION_GROUP)
 }
 
-/// Returns true if requests for `resource` are exempt from webhooks in an API server with `behavior`. Policies, bindings
-/// and webhook configurations are exempt. Reviews are exempt since 1.37.
+/// Returns true if requests for `resource` are exempt from webhooks in an API server with `behavior`. Policies,
+/// bindings and webhook configurations are exempt. Reviews are exempt since 1.37.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
 /// `IsExemptAdmissionConfigurationResource`; 0.37 `pkg/admission/plugin/webhook/generic/webhook.go`, `Dispatch`.

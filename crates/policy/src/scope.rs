@@ -31,8 +31,8 @@ pub struct KindScope {
     pub env: Env,
 }
 
-/// Returns the environments of the expression with the index `n`, one for each matched kind. Kinds that rules match by name
-/// come first. The result is never empty.
+/// Returns the environments of the expression with the index `n`, one for each matched kind. Kinds that rules match by
+/// name come first. The result is never empty.
 #[must_use]
 pub fn scopes(
     policy: &CompiledPolicy,

@@ -173,8 +173,8 @@ impl Admission {
         self.has_param_kind
     }
 
-    /// Returns the resource and kind that `request` is evaluated as. They may be those of an equivalent resource.
-    /// `None` if the policy's constraints do not match.
+    /// Returns the resource and kind that `request` is evaluated as, possibly those of an equivalent resource. `None`
+    /// if the policy's constraints do not match.
     fn matches(
         &self,
         request: &AdmissionRequest,
@@ -287,8 +287,7 @@ impl Admission {
 
     /// Evaluates the policy with at most one params object. Constraints and bindings are ignored.
     ///
-    /// `matched` is the resource and kind that the request is evaluated as. They may be those of an equivalent
-    /// resource.
+    /// `matched` is the resource and kind that the request is evaluated as, possibly those of an equivalent resource.
     #[must_use]
     pub fn evaluate(
         &self,

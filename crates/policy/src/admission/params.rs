@@ -35,8 +35,8 @@ pub trait ParamSource {
     fn list(&self, namespace: Option<&str>, selector: &Selector) -> Result<Vec<Object>, String>;
 }
 
-/// Params in memory. The default is an empty list of a cluster-scoped kind. All objects must be of the policy's
-/// paramKind. This is not checked.
+/// Params in memory. The default is an empty list of a cluster-scoped kind. The caller must ensure that all objects are
+/// of the policy's paramKind.
 #[derive(Clone, Debug, Default)]
 pub struct ParamList {
     namespaced: bool,

@@ -58,7 +58,7 @@ pub(super) struct Scope {
     depth: AtomicU32,
     /// The cost of variables that is not yet charged to an expression of the stage.
     variables_cost: AtomicU64,
-    /// The map `variables`. It is created when an expression reads it as a whole.
+    /// The map `variables`, created when an expression reads the map as a whole.
     variables: OnceLock<Arc<Variables>>,
     this: Weak<Self>,
 }

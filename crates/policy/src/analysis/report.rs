@@ -35,7 +35,7 @@ pub(super) enum Scope {
     Partial,
 }
 
-/// Maximum total length in bytes of the warnings for one expression and the kinds matched by wildcards.
+/// Maximum total length, in bytes, of the warnings that one expression has for the kinds matched by wildcards.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
 /// Maximum number of listed kinds of a partial failure.
@@ -402,7 +402,7 @@ impl Kind {
     }
 }
 
-/// The size of the findings shown for one expression and the kinds matched by wildcards.
+/// The size of the findings that are shown for one expression, for all kinds matched by wildcards.
 #[derive(Default)]
 struct ShownFindings {
     n_failing: usize,

@@ -133,8 +133,8 @@ fn is_namespace(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.kind == "Namespace"
 }
 
-/// Returns a type for objects of kinds without a schema. They have metadata and may have any other field. `metadata` is
-/// the type of metadata in the schema of another kind, if known.
+/// Returns a type for objects of kinds without a schema. Such objects have metadata and may have any other field.
+/// `metadata` is the type of metadata in the schema of another kind, if known.
 pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     Type::Struct(StructType::new(
         "object",

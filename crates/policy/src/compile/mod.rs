@@ -694,8 +694,8 @@ fn plan(
     }
 }
 
-/// Returns the expression as the API server parses it in `mode`: without surrounding white space, and without macros that
-/// new expressions cannot use. `None` if this is the same as `expression`.
+/// Returns the expression as the API server parses it in `mode`: without surrounding white space, and without macros
+/// that new expressions cannot use. `None` if this is the same as `expression`.
 fn reparsed(
     expression: &PolicyExpression,
     mode: CompileMode,

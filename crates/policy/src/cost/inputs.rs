@@ -44,8 +44,8 @@ pub(super) struct Inputs {
     /// All [`shapes`], followed by `None` for the largest request.
     shapes: Vec<Option<ObjectShape>>,
     variables: HashMap<Arc<str>, Variable>,
-    /// The variables whose `in_shapes` is not computed yet, in the order of the policy. It is computed on demand,
-    /// because most expressions are only estimated for the largest request.
+    /// The variables whose `in_shapes` is not computed yet, in the order of the policy. The bounds are computed on
+    /// demand, because most expressions are estimated only for the largest request.
     pending: Vec<(Arc<str>, Rc<CheckedAst>)>,
 }
 

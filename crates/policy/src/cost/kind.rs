@@ -453,9 +453,9 @@ mod tests {
         );
     }
 
-    /// The estimated size of an element includes its required fields. This holds even if the request may omit a field
-    /// because it has a default. An element `{"name":""}` and a comma are estimated as 13 bytes, so an object of 1 KiB
-    /// has at most 78 elements.
+    /// The estimated size of an element includes its required fields. A required field counts even if it has a default,
+    /// although a request may then omit it. An element `{"name":""}` and a comma are estimated as 13 bytes, so an
+    /// object of 1 KiB has at most 78 elements.
     #[test]
     fn required_fields_of_elements_limit_their_number() {
         let by_size = |required: &[&str]| {

@@ -13,8 +13,8 @@ use crate::matching;
 use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
 
-/// Returns the lints of `binding`, a binding of `policy`. Their field paths refer to the binding. `mapper` contains the
-/// served resources.
+/// Returns the lints of `binding`, a binding of `policy`, with field paths in the binding. `mapper` contains the served
+/// resources.
 #[must_use]
 pub fn find_in_binding(
     policy: &CompiledPolicy,

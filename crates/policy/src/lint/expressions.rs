@@ -472,7 +472,7 @@ fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Finds the operand `true` of `||` or `false` of `&&`. It makes the result constant.
+/// Finds an operand `true` of `||` or `false` of `&&`, which makes the result constant.
 fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
     let Expr::Call {
         function,

@@ -122,8 +122,8 @@ fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
     })
 }
 
-/// Returns the offset of the `.` or `[` after which a `?` makes the receiver of the call `id` an optional. `None` if there
-/// is none, or if the `?` would change the value for requests that have the field.
+/// Returns the offset of the `.` or `[` after which a `?` makes the receiver of the call `id` an optional. `None` if
+/// there is none, or if the `?` would change the value for requests that have the field.
 #[must_use]
 pub fn missing_question_mark(ast: &Ast, id: ExprId) -> Option<u32> {
     let (function, receiver) = call(ast, id)?;

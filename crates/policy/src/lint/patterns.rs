@@ -338,8 +338,8 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
 }
 
 /// Returns the pattern with a group around its alternatives if only the first one has `^` and only the last one has
-/// `$`. `None` for a pattern such as `^kube-|-system$`, in which the last alternative starts with a separator. It is
-/// probably intended to match the start or the end of a name.
+/// `$`. `None` for a pattern such as `^kube-|-system$`, in which the last alternative starts with a separator. Such a
+/// pattern is probably intended to match the start or the end of a name.
 fn one_sided(regex: &Regex, pattern: &str, alternatives: &[NodeId]) -> Option<String> {
     let all: Vec<(bool, bool)> = alternatives.iter().map(|id| anchors(regex, *id)).collect();
     let [(true, false), between @ .., (false, true)] = &*all else {
@@ -365,7 +365,7 @@ fn names_registry(pattern: &str) -> bool {
     host.contains('.') && host.chars().all(is_host)
 }
 
-/// Finds a domain such as `registry.example.com` in a pattern. Its dots match any character.
+/// Finds an unescaped domain, such as `registry.example.com`, in a pattern. Each dot in it matches any character.
 fn unescaped_dot(pattern: &str) -> Option<Finding> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_name = |c: char| is_label(c) || c == '.';

@@ -58,7 +58,7 @@ fn shortened(value: &str) -> &str {
 /// Joins the values of a rule's list for a message.
 fn joined(values: &[String]) -> String {
     let shown = values.iter().take(MAX_SHOWN);
-    // The name of the core group is empty. It is quoted if the list has other values.
+    // The name of the core group is empty, so it is quoted if the list has other values.
     let shown = shown.map(|value| match shortened(value) {
         "" if values.len() > 1 => "\"\"",
         value => value,
@@ -114,7 +114,8 @@ pub(super) fn unserved(
     }
 }
 
-/// Returns true if the groups and versions of `rule` include a served resource `name`, so that only the scope excludes it.
+/// Returns true if the groups and versions of `rule` include a served resource `name`, so that only the scope excludes
+/// it.
 fn is_excluded_by_scope(rule: &NamedRuleWithOperations, name: &str, mapper: &RestMapper) -> bool {
     let includes = |values: Option<&Vec<String>>, value: &str| {
         list(values).iter().any(|it| it == value || it == "*")
@@ -157,8 +158,8 @@ fn differ_in_length(group: &str, served: &str) -> bool {
     is_part || !served.is_empty() && group.strip_prefix(served) == Some(".k8s.io")
 }
 
-/// Returns true if the rule has only one possible group, and this group or a group with a similar name serves a resource
-/// `name`. For a subresource, the main resource is sufficient.
+/// Returns true if the rule has only one possible group, and this group or a group with a similar name serves a
+/// resource `name`. For a subresource, the main resource is sufficient.
 fn is_known(groups: &[String], name: &str, mapper: &RestMapper) -> bool {
     let is_served = |group: &String| mapper.resources.iter().any(|it| it.gvr.group == *group);
     let possible = groups.iter().filter(|it| it.contains('.') || is_served(it));
@@ -296,8 +297,8 @@ fn suggestion(
         })
 }
 
-/// Returns the subresource in `groups` that `name` denotes with another separator, as in `deployments.scale`, or with the
-/// singular or the kind of the resource, as in `pod/exec`.
+/// Returns the subresource in `groups` that `name` denotes with another separator, as in `deployments.scale`, or with
+/// the singular or the kind of the resource, as in `pod/exec`.
 fn subresource(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
     let (main, sub) = name.split_once(['/', '.', '-', ':'])?;
     let mut resources = mapper.resources.iter();

@@ -32,7 +32,7 @@ pub(super) struct MatchedTypes {
     /// The types. Empty if one of them is unknown.
     pub(super) all: Vec<Arc<DeclType>>,
     /// True if all kinds are built-in. Their schemas list the default `""` for required fields, but the API server does
-    /// not set it.
+    /// not set this default.
     pub(super) are_builtin: bool,
 }
 

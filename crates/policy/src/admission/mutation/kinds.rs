@@ -138,7 +138,7 @@ impl<S: SchemaResolver> Kinds for KindsOf<'_, S> {
     }
 }
 
-/// Returns the types of a kind. They are converted from the schema on first use, and then cached.
+/// Returns the types of a kind. The types are converted from the schema on first use, and then cached.
 fn types_for_kind(
     cache: &KnownTypes,
     builtin: &Builtin,

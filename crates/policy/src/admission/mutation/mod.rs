@@ -178,7 +178,7 @@ pub struct MutationOutcome {
     pub object: Option<Json>,
     /// The status of the rejected request. `None` if the request is allowed.
     pub denial: Option<Status>,
-    /// The errors of policies. They include errors that failurePolicy `Ignore` hides.
+    /// The errors of policies, including errors that failurePolicy `Ignore` hides.
     pub errors: Vec<String>,
     /// The reasons why steps of the API server cannot be reproduced. An example is a kind whose defaults are unknown.
     pub unknown: Vec<String>,

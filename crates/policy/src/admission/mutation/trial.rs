@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::{BoundPolicy, MutationContext, Run, StepError};
 use crate::admission::AdmissionRequest;
 
-/// Returns the errors of a policy's mutations, each with the index of the mutation. They equal the errors of
+/// Returns the errors of a policy's mutations, each with the index of the mutation. These are the errors of
 /// [`mutate`](super::mutate), except that later mutations are applied even if a mutation rejects the request. The trial
 /// ends at the first mutation with an unknown result.
 pub(crate) fn step_errors(

@@ -625,8 +625,8 @@ fn select_shape(shape: &AbstractType, field: &str) -> Selected {
     }
 }
 
-/// Returns the result of an optional selection of `field` from `value`, and the error if the selection fails. It fails
-/// for lists. For other values without the field, the result is an empty optional.
+/// Returns the result of an optional selection of `field` from `value`, and the error if the selection fails. The
+/// selection fails for lists. For other values without the field, the result is an empty optional.
 fn optional_field(value: &AbstractValue, field: &str) -> (AbstractValue, Option<DiagnosticKind>) {
     if value.is_top() {
         return (value.clone(), None);

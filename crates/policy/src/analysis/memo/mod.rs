@@ -42,7 +42,7 @@ pub(super) struct Memo<'a> {
     /// the kind.
     fields: Option<BTreeSet<&'a str>>,
     features: RequestFeatures,
-    /// The type name of the params. It may equal the type name of the object.
+    /// The type name of the params. A kind with the same type name is analyzed separately.
     params: Option<Arc<str>>,
     /// The number of interpreter steps of each analysis without findings.
     steps: HashMap<Key, u32>,

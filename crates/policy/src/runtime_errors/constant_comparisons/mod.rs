@@ -361,8 +361,8 @@ impl ComparisonChecker<'_, '_> {
         Some((format!("{}{suffix}", names.join(", ")), intended))
     }
 
-    /// Returns the outcome of a call of `orValue()`. It is constant if the effective default of the field is the
-    /// opposite of the argument. `None` if the argument is not a boolean literal.
+    /// Returns the outcome of a call of `orValue()`. The outcome is constant if the effective default of the field is
+    /// the opposite of the argument. `None` if the argument is not a boolean literal.
     fn default_outcome(
         &self,
         call: ExprRef,

@@ -77,8 +77,8 @@ pub fn requests_near(
     witnesses
 }
 
-/// Calls `observe` with the minimal requests of each kind, and with each of them after one of the changes in `trials`.
-/// The requests match `match_resources`, the matchResources of a binding.
+/// Calls `observe` with the minimal requests of each kind, and with requests that differ from them by one of the
+/// changes in `trials`. The requests match `match_resources`, the matchResources of a binding.
 pub(crate) fn for_each_trial(
     policy: &CompiledPolicy,
     context: &Context<'_>,

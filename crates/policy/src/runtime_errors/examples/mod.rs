@@ -93,7 +93,8 @@ pub struct Attempts {
     pub error: Option<String>,
 }
 
-/// Finds an allowed and a denied request for each validation of `policy`. With `params`, all requests have these params.
+/// Finds an allowed and a denied request for each validation of `policy`. If `params` are given, all requests have
+/// these params.
 #[must_use]
 pub fn examples(
     policy: &CompiledPolicy,

@@ -41,8 +41,8 @@ pub(crate) fn all_matching(pattern: &str) -> Vec<String> {
     unique
 }
 
-/// Adds a letter to an end of a match that is not a letter or digit, as in `dev-`, if the result matches. Names and values
-/// of labels begin and end with a letter or digit.
+/// Adds a letter before or after a match that does not begin or end with a letter or digit, such as `dev-`, if the
+/// result still matches. Names and values of labels begin and end with a letter or digit.
 fn completed(text: String, is_match: impl Fn(&String) -> bool) -> String {
     let is_incomplete = |end: Option<char>| end.is_some_and(|c| !c.is_ascii_alphanumeric());
     let start = if is_incomplete(text.chars().next()) {

@@ -43,8 +43,8 @@ const MAX_REST: usize = 60;
 /// Maximum nesting of searched conditions.
 const MAX_DEPTH: usize = 50;
 
-/// Returns true if the expression requires something of each element of the list or map `id`, with `all(x, condition)` or
-/// `!exists(x, !condition)`.
+/// Returns true if the expression requires something of each element of the list or map `id`, with `all(x, condition)`
+/// or `!exists(x, !condition)`.
 ///
 /// Both are true for an empty list. The author of a prohibition, such as `object.spec.volumes.all(v, !has(v.nfs))`,
 /// intends to allow empty lists. The author of a requirement, such as `object.spec.tls.all(t, t.secretName != '')`, may
@@ -190,8 +190,8 @@ pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
     })
 }
 
-/// Returns the operator and the number if the node `id` is compared with a literal. For a literal on the left, the operator
-/// is flipped.
+/// Returns the operator and the number if the node `id` is compared with a literal. For a literal on the left, the
+/// operator is flipped.
 pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, String)> {
     ast.iter().find_map(|(call, _)| {
         let (operator, operand, literal) = with_literal(ast, call)?;

@@ -185,7 +185,8 @@ impl RequestBuilder<'_> {
                 .as_object_mut()?
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
-        // The API server sets the generation before admission. It is added only if an expression reads it.
+        // The API server sets `metadata.generation` before admission. The field is added only if an expression reads
+        // it.
         let has_generation_field = !self.is_builtin || has_generation(&self.resource.gvk);
         if self.reads_generation && has_generation_field {
             metadata

@@ -184,7 +184,8 @@ fn denials(old: &Json, new: &Json) -> Vec<[bool; 2]> {
     denials
 }
 
-/// A request whose decision changes must differ in an input of the match condition and in one of the validation.
+/// The decision changes only for requests with special values of two inputs: one of the match condition and one of the
+/// validation.
 #[test]
 fn changed_match_condition_is_tested_with_a_request_that_is_denied() {
     let policy = |namespace: &str| {

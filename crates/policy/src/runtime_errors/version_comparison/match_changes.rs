@@ -40,7 +40,7 @@ const MAX_VALUES: usize = 8;
 /// Maximum number of names from the rules.
 const MAX_NAMES: usize = 4;
 
-/// A name for objects, and a value for labels. It is unlikely that a rule or selector mentions them.
+/// A name for objects, and a value for labels, that rules and selectors are unlikely to mention.
 const OTHER: &str = "example";
 
 /// The namespace of candidates if no selector mentions one.

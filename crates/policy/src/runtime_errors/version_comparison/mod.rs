@@ -44,7 +44,7 @@ use serde_json::Value as Json;
 /// Maximum number of differences.
 const MAX_DIFFERENCES: usize = 32;
 
-/// Maximum number of requests that are returned for a mutating policy. This module does not evaluate them.
+/// Maximum number of requests that are returned for a mutating policy. This module does not evaluate mutations.
 const MAX_SAMPLES: usize = 48;
 
 /// Maximum number of requests for one affected node and kind.
@@ -53,7 +53,7 @@ const MAX_REQUESTS_PER_NODE: usize = 40;
 /// Maximum number of variations of one request. Each variation has a trial value for an input of the validations.
 const MAX_VALIDATION_TRIALS: usize = 300;
 
-/// Maximum number of requests that are varied with trial values for the validations, for one changed policy.
+/// Maximum number of requests, for one changed policy, that are varied with trial values for the validations.
 const MAX_CHANGED_REQUESTS: usize = 4;
 
 /// Maximum number of requests, for one kind, that make the validation of a changed message expression false.
@@ -187,7 +187,7 @@ pub(super) fn distinguishing_requests(
     comparer.comparison.differences
 }
 
-/// Returns the indices of the expressions of `policy` for which `other` has no equal expression with the same role.
+/// Returns the indices of the expressions of `policy` that have no equal expression with the same role in `other`.
 fn changed_expressions(policy: &CompiledPolicy, other: &CompiledPolicy) -> Vec<usize> {
     let key = |it: &PolicyExpression| (it.role, Arc::clone(&it.text));
     let others: HashSet<_> = other.expressions().iter().map(key).collect();

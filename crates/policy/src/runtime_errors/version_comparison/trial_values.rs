@@ -19,8 +19,8 @@ const FRACTION: f64 = 0.001;
 /// Maximum length of a trial string. If a literal may be a length, strings of about this length are tried.
 const MAX_TEXT: i64 = 300;
 
-/// Adds `constraint` on the value at `path` to `base`. It replaces the existing constraints on the value if it
-/// contradicts them, or if it determines the whole value. `None` if this is not possible.
+/// Adds `constraint` on the value at `path` to `base`. If `constraint` contradicts the existing constraints on the
+/// value, or determines the whole value, it replaces them. `None` if this is not possible.
 pub(super) fn changed(
     base: &InputConstraints,
     path: &FieldPath,

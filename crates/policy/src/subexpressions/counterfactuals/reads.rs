@@ -30,7 +30,7 @@ pub(super) type Atom = (ExprId, bool);
 /// A chain of selections. The path ends before the first index that is not a string literal.
 struct Chain {
     path: Vec<String>,
-    /// True if the root has a leading dot. It then cannot be a macro variable.
+    /// True if the root has a leading dot, so that it cannot be a macro variable.
     is_absolute: bool,
     n_needed: usize,
     /// True if the chain only tests the presence of the path's last name.
