@@ -240,8 +240,8 @@ impl<'a> Driver<'a> {
             // no validation.
             if outcome.value.as_bool() == Some(false) {
                 let mut outcome = outcome;
-                // Comparisons are recorded even now, because a comparison of incomparable types may be the reason why
-                // the condition is false.
+                // Comparisons are recorded before the analysis ends, because a comparison of incomparable types may be
+                // the reason why the condition is false.
                 analysis.add_comparisons(n, &mut outcome);
                 return;
             }

@@ -85,8 +85,8 @@ pub struct CompiledPolicy {
     consequences: Vec<Consequence>,
     /// The program of each expression. `None` for an expression that does not compile.
     programs: Vec<Option<Arc<Program>>>,
-    /// The type of a variable that is defined by the expression, for each expression. `Type::Dyn` for an expression
-    /// that does not compile.
+    /// For each expression, the type of a variable with this expression. `Type::Dyn` for an expression that does not
+    /// compile.
     types: Vec<Type>,
 }
 

@@ -22,7 +22,7 @@ const MAX_OPERANDS: usize = 256;
 pub(super) struct Constant {
     /// The operand that makes the chain constant, together with the operands before it.
     pub(super) at: ExprId,
-    /// The index of that operand in the chain.
+    /// The index of the operand `at` in the chain.
     n: usize,
     /// The constant result of the chain.
     pub(super) value: bool,

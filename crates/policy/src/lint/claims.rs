@@ -308,7 +308,7 @@ fn reads(ast: &Ast, id: ExprId, guarded: &Guarded) -> bool {
 struct Bound {
     id: ExprId,
     operator: Operator,
-    /// The number in the form in which messages contain it.
+    /// The number as it appears in messages.
     number: String,
     /// The compared expression and the integer. `None` for a quantity.
     limit: Option<(ExprId, i64)>,

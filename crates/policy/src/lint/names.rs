@@ -135,7 +135,7 @@ fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Optio
     })
 }
 
-/// Returns true if `text` is a valid label value, or a valid namespace if `is_label` is false.
+/// Returns true if `text` is valid: as a label value if `is_label` is true, as a namespace otherwise.
 fn is_valid(text: &str, is_label: bool) -> bool {
     let errors = if is_label {
         validation::label_value(text.as_bytes())

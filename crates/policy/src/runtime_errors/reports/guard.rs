@@ -75,7 +75,7 @@ pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
 pub(crate) struct OptionalChain {
     /// The identifier at which the chain starts.
     pub(crate) base: ExprId,
-    /// The name of that identifier, such as `object`.
+    /// The name of the identifier at the start of the chain, such as `object`.
     pub(crate) base_name: String,
     /// The presence tests for the values that may be absent, such as `has(object.spec)`. If all of them are true, the
     /// chain has a value.

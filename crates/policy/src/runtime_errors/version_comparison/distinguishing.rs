@@ -131,8 +131,8 @@ struct PairSearch<'s, 'a, 'c, 'n> {
     sides: &'s mut [Side<'a>; 2],
     pairs: &'s [ConditionPair],
     pair: ConditionPair,
-    /// Flags by the result of the changed condition in the old version, false first. A flag is true if a request with
-    /// this result and with different decisions in the two versions was found.
+    /// Two flags, for the results false and true of the changed condition in the old version. A flag is true if a
+    /// request with this result and with different decisions in the two versions was found.
     is_done: [bool; 2],
     /// The requests for which the results of the condition differ, but the decisions are the same.
     undecided: Vec<Candidate>,
