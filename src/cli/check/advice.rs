@@ -1,4 +1,4 @@
-//! Hints about expressions that the API server rejects, derived from the expression's syntax.
+//! Hints about expressions that the API server rejects, derived from their syntax.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 100;
 /// Maximum number of syntax nodes to parse in an argument of `has()`.
 const MAX_NODES: usize = 1_000;
 
-/// Maximum number of `has(` occurrences to examine before a location.
+/// Maximum number of `has(` occurrences to examine before the location of an error.
 const MAX_CALLS: usize = 20;
 
 /// Returns the hint for a finding of `rule` at `location` of `expression`, if there is one.
@@ -57,7 +57,7 @@ fn operator_word_advice(text: &str, location: Location) -> Option<String> {
     Some(format!("write `{operator}` for `{}`", wrong.trim()))
 }
 
-/// The operators of other languages, each with the operator of CEL.
+/// Operators of other languages, each with the equivalent CEL operator.
 const OPERATORS: [(&str, &str); 9] = [
     ("=<", "<="),
     ("=>", ">="),
@@ -86,7 +86,8 @@ pub(super) fn comment_advice(text: &str, location: Location) -> Option<String> {
     })
 }
 
-/// Returns true if a bitwise operator precedes the token `n`, and one of its operands is a number.
+/// Returns true if the text between the tokens `n - 1` and `n` is a bitwise operator, and one of its operands is a
+/// number.
 pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
     let between = || {
         let before = n.checked_sub(1)?;
@@ -102,7 +103,7 @@ pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
             let ends = source.kind(n).is_some_and(Kind::closes_bracket);
             ends || matches!(source.kind(n), Some(Kind::Int | Kind::Ident))
         };
-        // `a < 3 & b > 4` joins comparisons, so `&` is not bitwise.
+        // In `a < 3 & b > 4`, `&` joins two comparisons, so it is not bitwise.
         let is_of_comparison = || {
             let is_compared = |side: Option<Range<usize>>| {
                 let mut tokens = side.into_iter().flatten();
@@ -118,8 +119,8 @@ pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
     })
 }
 
-/// Returns the code points of another language's operator at the location of a syntax error, and the CEL operator that
-/// replaces it.
+/// Returns the operator of another language at the location of a syntax error, as a range of code points, and the CEL
+/// operator that replaces it.
 pub(super) fn operator_correction(
     text: &str,
     location: Location,
@@ -147,7 +148,7 @@ pub(super) fn operator_correction(
     [Some(next), last].into_iter().flatten().find_map(|at| {
         let part = token(at)?;
         let word = text.get(part.clone())?;
-        // The word may be part of an operator that CEL lacks, such as `+=` or `=~`.
+        // The operator may be a part of a longer one that CEL lacks, such as `+=` or `=~`.
         let is_other = |c: char| matches!(c, '+' | '-' | '*' | '/' | '%' | '~' | ':');
         let is_after = |c: char| matches!(c, '*' | '/' | '%' | '~');
         let rest = text.get(part.end..)?;
@@ -295,7 +296,7 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;
-    // The nearest call before `at` may end before `at`. In that case, the argument does not contain `at`.
+    // A call that ends before `at` does not contain it. The search then continues with the call before that one.
     for _ in 0..MAX_CALLS {
         let open = before.rfind(CALL)? + CALL.len();
         if at - open > MAX_SHOWN {
@@ -407,7 +408,7 @@ fn operator_advice(operator: &str) -> Option<String> {
     ))
 }
 
-/// Returns the syntax error of the regular expression at `offset`. `None` if there is no invalid pattern.
+/// Returns a hint about the invalid regular expression at `offset`. `None` if there is no invalid pattern.
 fn pattern_advice(ast: &Ast, offset: usize) -> Option<String> {
     let mut at_location = ast
         .iter()
@@ -455,8 +456,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns `quantity` or `semver` if the function with this name constructs the value of `id`. Such values are compared
-/// with functions instead of operators. Returns `None` for other values.
+/// Returns the name of the type of `id` if the type is compared with functions instead of operators: `quantity` or
+/// `semver`. `None` for other types.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {
@@ -488,7 +489,7 @@ fn is_optional(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Call { function, .. } if matches!(&**function, "_?._" | "_[?_]"))
 }
 
-/// Suggests a comparison, such as `a == true`, for a condition whose type is not bool at compile time.
+/// Suggests a comparison, such as `a == true`, for a condition that the compiler does not accept as a bool.
 fn result_type_advice(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
     if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
         return None;

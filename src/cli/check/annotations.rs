@@ -316,7 +316,7 @@ fn sarif_result(finding: &Finding) -> Value {
     result
 }
 
-/// Formats the fix of a finding. Its byte offsets are relative to the start of the file.
+/// Formats the fix of a finding. Byte offsets in the result are relative to the start of the file.
 ///
 /// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.30, 3.55 to 3.57.
 fn sarif_fix(edit: &Edit) -> Value {
@@ -419,7 +419,7 @@ mod tests {
             text.contains("::notice title=kubectl vap::2 more notes than"),
             "{text}"
         );
-        // The other findings are lines of the log, not commands.
+        // The other findings are printed as plain lines instead of commands.
         assert_eq!(n("  ::error::f: warning[not-checked]: "), 21, "{text}");
         assert_eq!(text.lines().count(), 30 + 21 + 2);
     }

@@ -37,8 +37,8 @@ pub(in crate::cli) fn resource_of<T>(object: &Object<T>) -> Option<Gvr> {
     Some(Gvr::new(group, version, resource))
 }
 
-/// Returns the error about a policy or binding whose `apiVersion` only the old Kubernetes version serves, by default or
-/// if enabled.
+/// Returns an error about a policy or binding whose `apiVersion` the old Kubernetes version serves, at least if it is
+/// enabled, but the new version does not.
 pub(in crate::cli) fn removed<T>(object: &Object<T>, [old, new]: [&Known; 2]) -> Option<Finding> {
     let gvr = resource_of(object)?;
     let is_served = |known: &Known| known.mapper.resource(&gvr).is_some();
@@ -88,8 +88,8 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
     finding.help = Some(if known.mapper.resource(&stable).is_some() {
         let serving = Builtin::versions_with_resource(&stable).unwrap_or_default();
         let first = serving.first().filter(|first| !first.is_oldest());
-        // Without a version from the user or the cluster, the message must not assume that the cluster has the default
-        // version.
+        // If neither the user nor the cluster specifies the version, the target API server may be older than the
+        // default version. The advice is then conditional.
         let is_assumed = !known.is_requested() && !known.is_of_cluster();
         let since = match first.filter(|_| is_assumed) {
             Some(first) => format!(" if Kubernetes is {first} or later"),

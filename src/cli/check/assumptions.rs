@@ -1,4 +1,4 @@
-//! Assumptions with which the check continues after an error whose correction only the author knows.
+//! Assumptions with which the check continues after an error that only the author can correct.
 
 use goyaml::{Data, Node};
 
@@ -9,13 +9,13 @@ use crate::library::mutation::JSON_PATCH;
 use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 
-/// The patch types, each with the field of its expression.
+/// The patch types, each with the field that contains its expression.
 const PATCH_TYPES: [(&str, &str); 2] = [
     ("ApplyConfiguration", "applyConfiguration"),
     ("JSONPatch", "jsonPatch"),
 ];
 
-/// Returns the assumption that a map of names to expressions is a list of variables.
+/// Returns the assumption that treats a map of names to expressions as a list of variables.
 pub(super) fn list_of_variables<T>(object: &Object<T>, map: &Node) -> Option<Assumption> {
     let fields = ("name", "expression");
     let edit = object
@@ -28,7 +28,7 @@ pub(super) fn list_of_variables<T>(object: &Object<T>, map: &Node) -> Option<Ass
 }
 
 /// Adds an assumption to each finding about a mutation whose expression is in the field of the other patch type. The
-/// expression decides which of the two is the mistake.
+/// assumption moves the expression or changes the patch type, whichever fits the expression.
 pub(super) fn assume_patch_type(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
     for finding in findings {
         if finding.rule == Rule::Required
@@ -43,11 +43,11 @@ pub(super) fn assume_patch_type(policy: &Object<RequestPolicy>, findings: &mut [
     }
 }
 
-/// Maximum length of a condition with the expressions of its variables, in bytes.
+/// Maximum length of a condition in which variables are replaced with their expressions, in bytes.
 const MAX_BYTES: usize = 10_000;
 
-/// Replaces the variables of the match condition `text` with their expressions, which decide the requests that the
-/// condition excludes. Undeclared variables remain.
+/// Replaces the variables in the match condition `text` with their expressions. The result shows which inputs the
+/// condition tests. Undeclared variables remain.
 pub(super) fn with_variables(policy: &RequestPolicy, text: &str) -> String {
     let mut text = text.to_owned();
     // A variable can only read the variables before it.

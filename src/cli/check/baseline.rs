@@ -145,8 +145,8 @@ impl Baseline {
     }
 }
 
-/// Returns true for a finding that a baseline does not record. The note about skipped objects would change with each
-/// added object.
+/// Returns true for a finding that a baseline does not record. The note about skipped objects is not recorded because
+/// its message changes with each added object.
 fn is_not_recorded(finding: &Finding) -> bool {
     is_unsuppressible(finding) || finding.rule == Rule::SkippedObject
 }

@@ -15,7 +15,7 @@ use crate::policy::lint;
 use crate::policy::matching::{self, Matches, UnservedResource};
 use crate::policy::rule::Rule;
 
-/// The field with the rules of a policy, and the one with the rules of a binding.
+/// The resource rules of a policy, and those of a binding.
 const FIELDS: [&str; 2] = ["spec.matchConstraints", "spec.matchResources"];
 
 /// The effect of rules that match no served resource.
@@ -65,7 +65,7 @@ pub(super) fn check(
     findings
 }
 
-/// Removes the notes about unknown resources of bindings that a note about a policy names too.
+/// Removes a note about unknown resources of a binding if a policy has the same note.
 pub(super) fn remove_repeated_notes(findings: &mut Vec<Finding>) {
     let of_policies: HashSet<String> = findings
         .iter()

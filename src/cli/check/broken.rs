@@ -1,5 +1,5 @@
-//! Assumptions about expressions with a syntax error, so that the error does not hide findings about the rest of the
-//! expression, or about the variables that only this expression reads.
+//! Assumptions about expressions with a syntax error. They reveal findings about the rest of the expression, and about
+//! variables that only this expression reads.
 //!
 //! An operand of `&&` and `||` with a syntax error is assumed to have no effect on the result. If there are no other
 //! operands, the assumed expression evaluates the same variables.
@@ -79,8 +79,8 @@ fn assumption(
     })
 }
 
-/// Returns the first operand of `&&` or `||` that has a syntax error, and the value with which it does not decide the
-/// result of the operator. `None` if no other operand can be parsed.
+/// Returns the first operand of `&&` or `||` that has a syntax error. Also returns `true` or `false`, whichever lets
+/// the other operands determine the result. `None` if no other operand can be parsed.
 fn broken_operand(
     source: &TokenText<'_>,
     behavior: Behavior,

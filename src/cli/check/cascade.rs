@@ -27,7 +27,7 @@ fn is_misspelling(unknown: &str, meant: &str) -> bool {
 }
 
 /// Removes the findings that are consequences of others. `is_left_out` returns true for a finding about an invalid
-/// value that the rest of the check ignores.
+/// value that the check ignores.
 pub(super) fn remove_consequences(
     findings: &mut Vec<Finding>,
     is_left_out: &dyn Fn(&Finding) -> bool,

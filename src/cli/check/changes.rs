@@ -82,7 +82,7 @@ fn edits<T>(object: &Object<T>, suggestion: &Suggestion) -> Option<Vec<Edit>> {
     let old: Vec<char> = text.chars().skip(start).take(end - start).collect();
     let new: Vec<char> = suggestion.replacement.chars().collect();
     let edits = match insertions(&old, &new) {
-        // An edit replaces at least one character.
+        // An edit cannot be empty, so the insertions also replace the first and the last character of the old text.
         Some((before, after)) if old.len() > 1 && !after.is_empty() => {
             let (first, last) = (old.first()?, old.last()?);
             vec![

@@ -19,7 +19,7 @@ use crate::cli::text::{clean, cut};
 use crate::policy::analysis::Profile;
 use crate::version::VersionRange;
 
-/// Maximum width of the text before and after a fix in a message, in columns.
+/// Maximum width, in columns, of the old and of the new code of a fix in a message.
 const MAX_WORDS: usize = 60;
 
 /// The options and settings of a check, combined from the flags and the configuration file.
@@ -215,7 +215,6 @@ fn withheld_message(finding: &Finding) -> Option<String> {
     ))
 }
 
-/// Returns the line about an applied fix.
 fn applied_message(fix: &AppliedFix) -> String {
     let quoted = |text: &str| {
         let words: Vec<&str> = text.split_whitespace().collect();

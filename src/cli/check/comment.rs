@@ -129,7 +129,7 @@ pub(super) fn apply(
     let mut seen = BTreeSet::new();
     for comment in comments {
         let file = comment.source.name.as_str();
-        // The same file may be passed twice.
+        // The same file may be passed twice. Each comment is applied only once.
         if !seen.insert((file, comment.place)) {
             continue;
         }

@@ -20,7 +20,6 @@ use crate::cli::input::{Place, SourceText};
 use crate::policy::analysis::Profile;
 use crate::version::{KubernetesVersion, VersionRange};
 
-/// The keys of the file.
 pub(super) const KEYS: [&str; 7] = [
     "baseline",
     "crds",

@@ -23,7 +23,7 @@ pub fn schema() -> Value {
         "description": "the level of all rules without a level of their own", "enum": levels,
     });
     rules.insert("all".to_owned(), about);
-    // An unquoted version is a number: 1.30 equals 1.3.
+    // YAML parses an unquoted version as a number, so the schema also permits numbers such as 1.3 for 1.30.
     let versions = KubernetesVersion::supported();
     let versions: Vec<String> = versions.map(|version| version.to_string()).collect();
     let numbers = versions.iter().filter_map(|text| text.parse::<f64>().ok());

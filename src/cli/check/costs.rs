@@ -113,7 +113,7 @@ pub(super) fn notes(
     for (n, cost) in costs.expressions.iter().enumerate() {
         let consequence = compiled.consequence(n);
         let worst = cost.worst.as_ref();
-        // An unread variable is never evaluated.
+        // An unread variable is never evaluated, so it gets no note.
         let worst = worst.filter(|_| consequence != Consequence::Unread);
         let limit = ExpressionCost::LIMIT;
         let note =
@@ -194,7 +194,7 @@ pub(in crate::cli) fn digits(n: u64) -> String {
     out
 }
 
-/// Returns a large cost as a power of ten, such as `>1e12`. `None` for costs that are easy to read.
+/// Rounds a cost of at least a billion down to a power of ten, such as `>1e12`. `None` for lower costs.
 pub(in crate::cli) fn rounded(cost: u64) -> Option<String> {
     (cost >= 1_000_000_000).then(|| format!(">1e{}", cost.ilog10()))
 }

@@ -198,7 +198,8 @@ fn schema_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     finding
 }
 
-/// Returns the finding about a format that the API server ignores. Without a similar format, the author may know that.
+/// Returns the finding about a format that the API server ignores. This is a warning if a supported format is similar,
+/// and a note otherwise.
 fn format_finding(crd: &Object<Crd>, format: &IgnoredFormat) -> Finding {
     let node = nearest(&crd.document.node, &format.place);
     let meant = nearest_only(&format.name, format.supported.iter().copied());
@@ -316,7 +317,8 @@ fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionErr
     finding.fix = crd.document.edit_value(&crd.source, node, meant);
 }
 
-/// Returns the assumption that a schema has no invalid default, which hides the errors of all rules.
+/// Returns the assumption that a schema has no default, for an invalid default. The invalid default hides the errors in
+/// all rules.
 fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumption> {
     let (PathStep::Field(name), schema) = error.place.split_last()? else {
         return None;
@@ -450,10 +452,9 @@ fn rule_findings(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
     issues.iter().map(issue).collect()
 }
 
-/// Returns the proposal for a problem of a validation rule.
 fn rule_proposal(text: &str, issue: &Diagnostic) -> Option<Proposal> {
     let context = rewrite::Context {
-        // Validation rules of a CRD have no variables, so an empty policy is enough.
+        // Validation rules of a CRD have no policy variables, so an empty policy is enough.
         policy: &RequestPolicy::default(),
         role: Role::Validation,
         text,
@@ -505,7 +506,7 @@ fn meant(issue: &Diagnostic) -> Option<(String, String)> {
             };
             (name, meant.map(str::to_owned))
         }
-        // Validation rules of a CRD have no variables, so an empty policy is enough.
+        // Validation rules of a CRD have no policy variables, so an empty policy is enough.
         DiagnosticKind::UndefinedField(undefined) => {
             let policy = RequestPolicy::default();
             let meant = Suggestions::default().field(&policy, undefined);

@@ -1,4 +1,5 @@
-//! Several different copies of a CustomResourceDefinition, as in the directories of a chart and of kustomize.
+//! Handles inputs with several different copies of a CustomResourceDefinition, for example in a Helm chart and in a
+//! kustomize directory.
 //!
 //! A policy is checked with the nearest copy of each definition. A field that another copy defines is not reported as
 //! undefined.
@@ -24,7 +25,8 @@ type Copies = Vec<(usize, String)>;
 #[derive(Debug, Default)]
 pub(super) struct CrdCopies {
     by_name: BTreeMap<String, Copies>,
-    /// The APIs with copies other than the first. The key contains the indices of the chosen copies.
+    /// The APIs for each choice of copies except the default choice, the first copy of each definition. The key
+    /// contains the indices of the chosen copies.
     known: Mutex<HashMap<Vec<usize>, Arc<Known>>>,
 }
 
@@ -42,7 +44,7 @@ impl CrdCopies {
                 let is_equal = |(_, other): &(usize, &Object<Crd>)| {
                     other.value.definition() == crd.value.definition()
                 };
-                // Equal copies in different files all count, because each of them may be the nearest.
+                // Equal copies in different files are all kept, because any of them may be the nearest to a policy.
                 let is_of_file =
                     |(_, other): &(usize, &Object<Crd>)| other.source.name == crd.source.name;
                 if !copies.iter().any(|it| is_equal(it) && is_of_file(it)) {
@@ -92,7 +94,8 @@ impl CrdCopies {
         nearest.collect()
     }
 
-    /// Returns the APIs with the chosen copies. `None` if these are the first copies, or after too many combinations.
+    /// Returns the APIs with the chosen copies. `None` for the first copy of each definition, or after too many
+    /// combinations.
     fn with(&self, base: &Known, chosen: Vec<usize>) -> Option<Arc<Known>> {
         let firsts = self.by_name.values().filter_map(|copies| copies.first());
         if firsts.map(|(n, _)| n).eq(&chosen) {
@@ -111,7 +114,7 @@ impl CrdCopies {
     }
 
     /// Changes findings about undefined fields to notes if a copy other than `nearest` defines the field. `check`
-    /// returns the findings with other APIs.
+    /// returns the findings for the given APIs.
     fn compare(
         &self,
         base: &Known,

@@ -59,11 +59,11 @@ pub(super) fn errors(
         let mut has_syntax_error = false;
         for issue in cause.issues() {
             let rule = rule.unwrap_or(issue.rule);
-            // All syntax errors of a sentence in a natural language have the same cause.
+            // A sentence in a natural language causes many syntax errors. Only the first one is reported.
             if rule == Rule::Syntax && std::mem::replace(&mut has_syntax_error, true) && is_prose {
                 continue;
             }
-            // The type of an expression is unknown if the expression reads a variable that does not compile.
+            // If an expression reads a variable that does not compile, its result type is unknown and not reported.
             if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
                 continue;
             }
@@ -287,8 +287,8 @@ fn assume_conditions(
     }
 }
 
-/// Returns the severity and the effect of an expression that does not compile. Also returns the rule, if it is not the
-/// rule of the compiler's error.
+/// Returns the severity and the effect of an expression that does not compile. Also returns the rule if it differs from
+/// the rule of the compiler's error.
 fn effect_of_error(
     kind: CompileFindingKind,
     is_rejected: bool,
@@ -320,7 +320,7 @@ fn effect_of_error(
     }
 }
 
-/// Returns true if the name is only declared for expressions of mutations.
+/// Returns true if only expressions of mutations can use the name.
 fn is_of_mutations(name: &str) -> bool {
     name == JSON_PATCH || name == "jsonpatch" || is_object(name)
 }
@@ -445,7 +445,7 @@ pub(super) fn warnings(
                 // them.
                 let is_mutation = expression.is_some_and(|it| it.role.is_mutation());
                 let proofs = proofs.filter(|_| !is_mutation);
-                // An API server does not evaluate a policy that it rejects.
+                // An API server never evaluates a rejected policy, so the help does not mention a missing witness.
                 let proofs = (proofs, analysis.errors.is_empty());
                 helps.extend(add_effect(&mut finding, typed, proofs, first.location));
             }
@@ -634,7 +634,6 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the proposal for a problem of the expression.
     fn proposal(
         &self,
         (policy, expression): (&RequestPolicy, &PolicyExpression),
@@ -690,7 +689,7 @@ impl<'a> Text<'a> {
         (is_step && is_declared).then(|| format!("did you mean `{receiver}.{next}`?"))
     }
 
-    /// Returns the edit of the field that a proposal suggests.
+    /// Converts the edit of a proposal to an edit of the file.
     fn edit(
         &self,
         policy: &Object<RequestPolicy>,

@@ -1,4 +1,4 @@
-//! File names that depend neither on the working directory nor on the notation of the given paths.
+//! File names that do not depend on the working directory, or on how the user writes the paths.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Returns names relative to the directory of a file, such as a baseline.
+    /// Creates names relative to the directory of a file, such as a baseline.
     pub(super) fn for_file(file: &Path) -> Self {
         let path = resolve_parent(file).unwrap_or_else(|| file.to_owned());
         Self {
@@ -22,7 +22,7 @@ impl Names {
         }
     }
 
-    /// Returns names relative to the root of the repository that contains the working directory. Without a repository,
+    /// Creates names relative to the root of the repository that contains the working directory. Without a repository,
     /// they are relative to the working directory.
     pub(super) fn for_repository() -> Self {
         let here = Path::new(".").canonicalize().unwrap_or_default();

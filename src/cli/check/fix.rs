@@ -249,7 +249,7 @@ fn candidates(report: &CheckReport) -> Candidates {
             edits: Vec::new(),
             not_fixed: None,
         });
-        // The same file may be passed twice.
+        // The same file may be passed twice. Only the edits under its first name are kept.
         let is_of_source = candidate.source.name == edit.source.name;
         let is_same_edit = |other: &Edit| is_same(other, edit);
         if !is_of_source || candidate.edits.iter().any(is_same_edit) {
@@ -299,7 +299,7 @@ struct Fixer<'a> {
     tries_left: usize,
 }
 
-/// A reason not to apply fixes: a finding that remains despite its fix, or a new finding. `file` contains this finding.
+/// A reason not to apply fixes: a finding in `file` that remains despite its fix, or a new finding.
 #[derive(Debug)]
 struct Objection {
     file: String,
@@ -339,7 +339,8 @@ impl Fixer<'_> {
                 }
             }
             if !is_less {
-                // The reported files have no fixes to remove, so the fixes of several files conflict.
+                // No file with an objection has fixes left, so fixes in other files cause the objections. No fix is
+                // applied.
                 for (_, file) in &mut files {
                     file.edits.clear();
                     file.not_fixed = objections.first().map(|objection| objection.reason.clone());
@@ -393,7 +394,7 @@ impl Fixer<'_> {
         let mut fixed: HashSet<Key> = HashSet::new();
         // The fields of valid expressions that a fix changes.
         let mut changed_fields: HashSet<(&str, &str)> = HashSet::new();
-        // The end of the correction of each syntax error, by file and field.
+        // The position at which the correction of each syntax error ends, by file and field.
         let mut syntax_ends: HashMap<(&str, &str), Place> = HashMap::new();
         for finding in self.before {
             let is_fixed = finding
@@ -467,7 +468,7 @@ impl Fixer<'_> {
     }
 }
 
-/// Returns true for a syntax error within or before the corrected part of the same expression. Such an error means that
+/// Returns true for a syntax error before the end of the correction in the same expression. Such an error means that
 /// the correction has no effect.
 fn is_before(finding: &Finding, ends: &HashMap<(&str, &str), Place>) -> bool {
     let field_ref = finding.field_ref.as_deref().unwrap_or_default();

@@ -56,7 +56,7 @@ pub(super) fn replace_name<T>(
 }
 
 /// Returns the edit of the string literal at `location`, such as a value of an enumeration or a path of a JSON patch. The
-/// API server rejects the mutated object, or the patch, so the edit cannot weaken the policy.
+/// API server rejects the mutated object or the patch without the edit, so the edit cannot weaken the policy.
 pub(super) fn literal_edit(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,
@@ -163,8 +163,8 @@ impl<'a> Fixes<'a> {
     }
 
     /// Returns true if the comparison at the lint is an operand of `||` in a validation, as in `request.operation ==
-    /// 'delete' || ...`. As written, the comparison is never true. A corrected comparison would allow more requests,
-    /// including those for which the rest of the expression fails now.
+    /// 'delete' || ...`. Such a comparison is never true. A corrected comparison would allow more requests, including
+    /// those for which the rest of the expression fails now.
     fn is_alternative(&self, lint: &Lint) -> bool {
         let find = || {
             let expression = self.analysis.expression(&lint.field_ref)?;
@@ -177,8 +177,8 @@ impl<'a> Fixes<'a> {
         find().unwrap_or(false)
     }
 
-    /// Inserts the `?` that makes the selection at `location` optional. The result is compiled, because the type of an
-    /// optional's value may be unknown to the type checker, and conditions must have a known type.
+    /// Inserts the `?` that makes the selection at `location` optional. The new expression must compile: the type of an
+    /// optional's value may be unknown, and a condition must have a known type.
     fn question_mark(&mut self, field_ref: &str, location: Location) -> Option<Edit> {
         let expression = self.analysis.expression(field_ref)?;
         let ast = expression.parsed().ok()?;
@@ -248,8 +248,8 @@ impl<'a> Fixes<'a> {
         }
     }
 
-    /// Returns true if the policy, with the expression `text` in `field_ref`, allows requests that it denies now. Only
-    /// the author knows whether the message or the expression of such a validation is right.
+    /// Returns true if the policy, with the expression `text` in `field_ref`, allows requests that it denies now.
+    /// `reasons` selects the denials that count.
     fn allows_denied_requests(&self, field_ref: &str, text: &str, reasons: DenialReasons) -> bool {
         let compiled = self.analysis.compiled();
         let Some(changed) = compiled.with_expression(field_ref, text.to_owned()) else {
@@ -263,7 +263,7 @@ impl<'a> Fixes<'a> {
     fn compiles(&self, field_ref: &str, text: String) -> bool {
         let compiled = self.analysis.compiled();
         let language = compiled.version().behavior().language;
-        // The expressions of mutations are not part of the policy. They can have any type.
+        // `compiled` does not contain the expressions of mutations. They can have any type, so a parser test is enough.
         if field_ref.starts_with("spec.mutations") {
             return syntax::parses(&text, language, MAX_NODES);
         }
@@ -285,16 +285,16 @@ fn withhold_fix(finding: &mut Finding) {
 /// The reason for a withheld fix, in a help text.
 const MAY_ALLOW: &str = "the policy may then allow requests that it denies now";
 
-/// Adds the reason why a finding has no fix to its help.
+/// Sets the reason why a finding has no fix, and adds it to the help: the fixed policy might allow denied requests.
 pub(super) fn mark_withheld(finding: &mut Finding) {
     finding.fix_objection = Some(MAY_ALLOW);
     finding.help = Some(joined_help(finding.help.take(), MAY_ALLOW));
 }
 
-/// The effect of a corrected excludeResourceRule, which excludes nothing as written.
+/// The consequence of correcting an excludeResourceRule that excludes nothing now.
 const MAY_IGNORE: &str = "the policy then ignores requests that it evaluates now";
 
-/// Adds the reason why a mistake in an excludeResourceRule has no fix to its help.
+/// Sets the reason why a mistake in an excludeResourceRule has no fix, and adds it to the help.
 pub(super) fn mark_exclusion(finding: &mut Finding) {
     finding.fix_objection = Some(MAY_IGNORE);
     finding.help = Some(joined_help(finding.help.take(), MAY_IGNORE));
@@ -437,7 +437,8 @@ fn value(policy: &Object<RequestPolicy>, analysis: &PolicyAnalysis, lint: &Lint)
     let (offset, literal, meant) = correction?;
     let byte = source.byte(source.location(offset))?;
     let token = text.get(syntax::span_at(text, byte))?;
-    // A literal with escape sequences gets no fix, because its source does not contain its value.
+    // The edit needs the literal in the source. A literal with escape sequences differs from its source, so it gets no
+    // fix.
     let (before, after) = token.split_once(&literal)?;
     (!after.contains(&literal)).then_some(())?;
     let start = text.get(..byte)?.chars().count() + before.chars().count();

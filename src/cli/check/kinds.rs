@@ -17,8 +17,8 @@ use crate::status::message;
 /// Maximum number of kinds that a hint lists.
 const MAX_KINDS: usize = 3;
 
-/// Returns a hint about the selection at `location` of `expression`, whose field does not exist for `kinds`. `None` if no
-/// other matched kind has the field.
+/// Returns a hint about the field selected at `location` of `expression`, which `kinds` do not have. `None` if no other
+/// matched kind has the field.
 pub(super) fn hint(
     (policy, analysis, known): (&RequestPolicy, &PolicyAnalysis, &Known),
     expression: &PolicyExpression,
@@ -62,8 +62,8 @@ pub(super) fn hint(
     })
 }
 
-/// Returns the string that the expression, or a variable that it reads, compares with the kind and that differs from one of
-/// `kinds` only in case.
+/// Returns the name of a kind that the expression tests in the wrong case, such as `pod` in `kind == 'pod'`. Also
+/// searches the variables that the expression reads. `kinds` are the correct names.
 fn misspelled_kind(
     policy: &RequestPolicy,
     expression: &PolicyExpression,

@@ -30,7 +30,7 @@ use crate::version::KubernetesVersion;
 /// The reason why the resources of a group are unknown, as part of a condition's message.
 const NO_CRD: &str = "the input has no CustomResourceDefinition for this group";
 
-/// Maximum number of versions of a rule that are recorded separately for each group.
+/// Maximum number of versions in a rule. In a rule with more, each unknown group gets one entry for all versions.
 const MAX_VERSIONS: usize = 100;
 
 /// The schemas and resources that policies are checked against. A clone shares the schemas and caches.
@@ -267,7 +267,7 @@ impl Known {
         version.schema.as_deref().filter(|_| crd.kind == gvk.kind)
     }
 
-    /// Returns the groups of a rule that may have unknown resources.
+    /// Returns the groups of a rule whose resources may not all be known.
     pub fn open_groups<'a>(
         &'a self,
         rule: &'a NamedRuleWithOperations,
@@ -298,7 +298,7 @@ impl Known {
                 let versions: BTreeSet<_> = rule.api_versions.iter().flatten().collect();
                 for group in self.open_groups(rule) {
                     if versions.len() > MAX_VERSIONS {
-                        // An empty version denotes all versions.
+                        // An empty version means all versions.
                         unknown.insert(format!("{group}/"));
                         continue;
                     }

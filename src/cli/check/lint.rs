@@ -49,8 +49,7 @@ pub(super) fn check(
     let mut fixes = Fixes::new(policy, known, analysis);
     fixes.remove_unsafe_names(findings);
     for lint in &lints {
-        // The finding about the absent value already shows the effects of the possible defaults, so the lint has no fix
-        // of its own.
+        // The finding about the absent value already shows the effects of possible defaults, so the lint adds no fix.
         let role = analysis.expression(&lint.field_ref).map(|it| it.role);
         let decides = !matches!(
             role,
@@ -126,7 +125,7 @@ pub(super) fn remove_resources_of_void_rules(
     });
 }
 
-/// Adds the correction of a lint about a rule to its finding.
+/// Sets the help, fix or assumption of a finding about an API group or an operation in a rule.
 pub(super) fn correct_rule(
     object: &Object<RequestPolicy>,
     known: &Known,

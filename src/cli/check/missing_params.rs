@@ -16,16 +16,16 @@ use crate::status::message;
 /// The namespace and the name of an object. A namespace that is not set is empty.
 type Name = (String, String);
 
-/// Returns a finding for each binding whose paramRef names no object of the input, although the input has objects of the
-/// param kind.
+/// Returns a finding for each binding whose paramRef names no object of the input, although the input has objects of
+/// the param kind.
 ///
-/// An input may lack the params, or have other objects of a built-in kind. Such a binding is only reported if the input
-/// has an object with a similar name.
+/// The finding is a warning if the input has an object with a similar name. Otherwise, it is a note, because the params
+/// may be outside the input.
 pub(super) fn check(input: &Input) -> Vec<Finding> {
     check_in(input, &input.dropped)
 }
 
-/// Like [`check`], with the objects of another input.
+/// Like [`check`], but searches `objects` instead of the objects of `input`.
 pub(super) fn check_in(input: &Input, objects: &ByKind) -> Vec<Finding> {
     let policies: Vec<_> = input.policies.iter().map(|policy| &policy.value).collect();
     let mutating = input.mutating_policies.iter();
@@ -80,7 +80,7 @@ fn missing(
     let field_ref = format!("spec.paramRef.{field}");
     let node = binding.document.node.nearest(&field_ref);
     let place = binding.place_of(node);
-    // Without a similar name, the params may be in another file.
+    // The params may be outside the input unless a similar name suggests a mistake.
     let severity = similar.map_or(Severity::Note, |_| Severity::Warning);
     let mut finding = object_finding(binding, severity, Rule::ParamsNotFound, &message, place);
     finding.location.length = binding.length_of(node);

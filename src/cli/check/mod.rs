@@ -278,7 +278,7 @@ struct ReadObjects<'r, 'a> {
     others: Option<&'r OtherFiles<'a>>,
     copies: CrdCopies,
     input: Input,
-    /// The rest of the input of `--crds`, without the definitions.
+    /// The input of `--crds` without its definitions.
     crds: Input,
     cluster: ClusterData,
     /// The number of definitions in the input.
@@ -354,7 +354,7 @@ fn check_read(
         report.other_versions = others.iter().map(ToString::to_string).collect();
         version_range::merge(&mut report.findings, version, in_others);
     }
-    // The objects of a cluster were accepted when they were created.
+    // The API server has accepted the objects of a cluster, so they are not corrected.
     if report.cluster.is_none() {
         corrections::add_hidden(&mut report, &mut input, &mut |corrected, file_counts| {
             let mut of_corrected = CheckReport::new(apis.kubernetes(), options.profile, corrected);
@@ -404,7 +404,7 @@ fn input_findings(
     findings
 }
 
-/// The numbers of objects from files, the directory of static manifests, and the files that are not checked.
+/// The numbers of objects from files, the directory of static manifests, and the files outside the check.
 type CheckScope<'r, 'a> = ((FileCounts, Option<&'r Path>), Option<&'r OtherFiles<'a>>);
 
 /// Checks the policies, bindings and webhook configurations of the input, and adds the findings to the report.
@@ -447,7 +447,7 @@ fn check_objects(
     let from_files = (file_counts, static_dir);
     check_mutating(input, (known, copies), profile, (from_files, report));
     binding_rules::remove_repeated_notes(&mut report.findings);
-    // Other copies of the definitions may permit the params.
+    // A param object that is invalid with one copy of a definition may be valid with another copy.
     if copies.is_empty() {
         report.findings.extend(param_objects::check(input, known));
     }

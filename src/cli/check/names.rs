@@ -52,7 +52,7 @@ fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: 
             by_name.insert(name, object);
             continue;
         };
-        // The same file may be passed twice, or through a link.
+        // The same file may be passed twice, or through a link. Equal objects are therefore not duplicates.
         if first.document.node.to_json() == object.document.node.to_json() {
             continue;
         }

@@ -33,8 +33,8 @@ const MAX_ROUNDS: usize = 5;
 /// Maximum number of applied fixes per file and round.
 const MAX_EDITS: usize = 200;
 
-/// Checks the objects of an input. In each list, the objects from files come first. The counts are the numbers of these
-/// objects.
+/// Checks the objects of an input. In each list, the objects from files come first. [`FileCounts`] contains their
+/// numbers.
 type Check<'c> = dyn FnMut(&Input, FileCounts) -> Vec<Finding> + 'c;
 
 /// A file with applied fixes.
@@ -42,7 +42,7 @@ struct CorrectedFile {
     /// The original file.
     written: Arc<SourceText>,
     text: String,
-    /// The edits of each round, in the coordinates of the text before the round.
+    /// The edits of each round. Their byte offsets refer to the text before the round.
     rounds: Vec<Vec<Edit>>,
 }
 
@@ -228,7 +228,8 @@ fn remove_consequences(
 ) {
     let replaced = replaced_code(findings);
     findings.retain(|finding| {
-        // Only the newest version is checked again, so findings of only some versions remain.
+        // Only the newest version is checked again. Findings of only some versions may be missing from that check, so
+        // they are kept.
         let is_of_some_versions = !finding.versions.is_empty();
         // The fix for an absent value also adds the missing `?`. This finding remains nevertheless, because it also
         // concerns present values.
@@ -243,7 +244,7 @@ fn remove_consequences(
     });
     for finding in findings {
         let keys = remaining.get_mut(&finding.location.file);
-        // The fix of the type error replaces this code, so the remedy must be for the new code.
+        // The fix of a type error replaces the code of this finding. The help must refer to the new code.
         if is_replaced(finding, &replaced)
             && let Some(help) = keys.and_then(|keys| keys.remove(&key(finding)))
         {
@@ -281,8 +282,8 @@ fn is_replaced(finding: &Finding, replaced: &[Edit]) -> bool {
     is_absent && replaced.any(|edit| edit.bytes.contains(&byte))
 }
 
-/// Removes the fixes of a variable that is always null if the fixed expression contains a comparison with a constant
-/// result. Without the fix, the expression always fails. With it, the policy might allow all requests.
+/// Removes the fixes that replace a variable that is always null, if the fixed expression contains a comparison with a
+/// constant result. Without the fix, the expression always fails. With it, the policy might allow all requests.
 fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
     for finding in findings {
         let is_of_expression = |other: &Finding| {
@@ -393,7 +394,7 @@ struct ReplacedPart {
     file: String,
     owner: Owner,
     field_ref: Option<String>,
-    /// The bytes of the file as written.
+    /// The byte range of the part in the original file.
     bytes: Range<usize>,
     words: HashSet<String>,
     /// True if the part may be a condition for the rest of the expression.
@@ -401,7 +402,7 @@ struct ReplacedPart {
 }
 
 impl ReplacedPart {
-    /// Returns true if the finding is about the placeholder, or if the replaced part may exclude its request.
+    /// Returns true if the finding is about the placeholder, or if the replaced part may exclude the finding's request.
     fn may_exclude(&self, finding: &Finding) -> bool {
         if self.owner != finding.owner || self.file != finding.location.file {
             return false;
@@ -522,7 +523,7 @@ fn replaced_parts<'f>(
     })
 }
 
-/// Operators and functions of conditions.
+/// Operators and functions that occur in conditions. A replaced part with one of them may be a condition.
 const CONDITIONS: [&str; 7] = ["&&", "||", "?", "has(", " in ", " and ", " or "];
 
 /// Returns the identifiers, keywords and numbers of an expression, including those in its strings.
@@ -576,7 +577,7 @@ fn is_short_name(finding: &Finding) -> bool {
     is_name && finding.fix.as_ref().is_some_and(|fix| fix.text.len() < 3)
 }
 
-/// Adds the retained objects of the files that are not corrected.
+/// Copies objects from `all` to `own` if their files are not corrected.
 fn add_objects_of_others(
     own: &mut ByKind,
     all: &ByKind,

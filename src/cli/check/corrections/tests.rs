@@ -52,7 +52,8 @@ fn hidden_findings_have_locations_in_the_original_file() {
     ];
     let of_written = |text: &str| {
         let mut hidden = hidden(text);
-        // The optional field `paused` may be absent, and the second `and` is a finding after the first is fixed.
+        // The optional field `paused` may be absent, and the second `and` is reported only after the first one is
+        // fixed.
         hidden.retain(|(rule, _)| !matches!(*rule, "absent-field" | "syntax"));
         hidden
     };
@@ -302,7 +303,7 @@ fn size_of_a_map_written_as_field_has_one_finding() {
         assert_eq!(*id, rule_id);
         assert!(found_help.starts_with(help), "{found_help}");
     }
-    // The remedy for an absent map does not test the key.
+    // The field `data` may be absent, but the help must not suggest a test of the key `size`.
     let reported = findings(&policy(rule, "object.data.size <= 3"));
     assert_eq!(reported.len(), 2, "{reported:?}");
     assert!(
