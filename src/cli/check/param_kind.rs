@@ -10,7 +10,6 @@ use crate::status::Effect;
 use crate::status::compute::{self, MissingParams, NotServed, ParamKindState, ParamsState};
 use crate::status::message;
 
-/// Adds findings about the paramKind.
 pub(super) fn add(
     policy: &Object<RequestPolicy>,
     known: &Known,

@@ -28,7 +28,7 @@ use crate::probe::sample::{self, REQUIRED, UNKNOWN};
 use crate::schema::Gvk;
 use crate::status::message;
 
-/// The fields of a `ConfigMap` with keys of its author.
+/// The fields of a `ConfigMap` whose keys the author chooses.
 const FIELDS: [&str; 2] = ["data", "binaryData"];
 
 /// Returns the findings about the params of the policies of the input.
@@ -76,7 +76,7 @@ fn unfit(object: &Arc<Object<()>>, gvk: &Gvk, known: &Known) -> Vec<Finding> {
     }
     problems.extend(rejections(&value, gvk, known));
     let mut fields = BTreeSet::new();
-    // A required field whose name is misspelled is reported as an unknown field.
+    // A required field with a misspelled name is reported only as an unknown field.
     let unknown: Vec<(String, String)> = problems
         .iter()
         .filter(|(_, problem)| problem.starts_with(UNKNOWN))

@@ -365,7 +365,7 @@ fn analyze(
         server: compiled.version().into(),
         unknown_fields: UnknownFields::default(),
         status: status.as_ref(),
-        // Webhooks get the conditions of policies.
+        // The conditions of a webhook are computed as for a validating policy.
         subject: if subject.is_webhooks() {
             SubjectKind::ValidatingAdmissionPolicy
         } else {
@@ -413,7 +413,8 @@ fn analyze(
     }
 }
 
-/// Adds findings about resources in the rules of the policy for which it is never evaluated.
+/// Adds findings about the resource rules of a policy, such as unserved resources, or resources for which API servers
+/// never call policies.
 fn check_resources(
     policy: &Object<RequestPolicy>,
     known: &Known,

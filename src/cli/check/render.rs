@@ -21,13 +21,13 @@ const MAX_EXCERPT: usize = 240;
 /// Maximum number of kinds that are listed in a line. The line shows the number of the others.
 const MAX_KINDS: usize = 6;
 
-/// Maximum number of other lines that are listed for a finding.
+/// Maximum number of further lines that are listed for a finding that occurs on several lines.
 const MAX_PLACES: usize = 12;
 
-/// Maximum number of other remedies of a finding that are shown.
+/// Maximum number of different remedies that are shown for the other places of a finding.
 pub(super) const MAX_REMEDIES: usize = 2;
 
-/// Minimum number of findings for which the counts by rule follow the findings.
+/// Minimum number of findings for which the output includes the counts by rule.
 const MIN_COUNTED: usize = 20;
 
 pub(in crate::cli) const RED: &str = "1;31";
@@ -84,7 +84,7 @@ fn is_denied_by_default(finding: &Finding) -> bool {
     finding.consequence.as_ref() == Some(&ConsequenceReport::from(Consequence::Denied))
 }
 
-/// Returns the help message. Omits the effect of failurePolicy Fail unless `has_default` is true.
+/// Returns the help message. Unless `has_default` is true, omits the effect of failurePolicy Fail, the default.
 fn help(finding: &Finding, has_default: bool) -> Option<String> {
     let help = finding.help.clone()?;
     if has_default || !is_denied_by_default(finding) {

@@ -696,11 +696,11 @@ fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: 
     finding
 }
 
-/// Returns the names of the policies that a binding of the unknown policy `name` probably refers to, for a hint in
-/// backquotes.
+/// Returns the policies that a binding of the unknown policy `name` probably refers to, in backquotes, as a part of a
+/// hint.
 ///
-/// `unbound` are the policies without a binding, each with true if it is in the same file as the binding. They are
-/// preferred to bound policies, unless `name` is certainly a misspelling of a bound policy.
+/// `unbound` contains the names of policies without a binding, each with true if the policy is in the same file as the
+/// binding. These policies take precedence over others, unless `name` is certainly a misspelling.
 fn intended_policy(
     name: &str,
     policies: &BTreeSet<String>,
@@ -737,7 +737,7 @@ fn intended_policy(
         .or_else(|| related_policy(name, policies).map(str::to_owned))
 }
 
-/// Returns the message about a policy that a binding refers to and that does not exist.
+/// Returns the message about a binding that refers to a policy that does not exist.
 fn absent_policy(name: &str, is_live: bool) -> String {
     let place = if is_live {
         "neither in the input nor in the cluster"

@@ -30,7 +30,7 @@ pub(super) fn exclusions(
 ) {
     for unserved in unserved {
         let Some(meant) = unserved.suggestion.as_ref().filter(|_| {
-            // The CRD of any other resource might be missing from the input.
+            // Any other resource is skipped, because its CRD might be missing from the input.
             unserved.is_misspelled || unserved.is_known
         }) else {
             continue;
@@ -55,10 +55,10 @@ pub(super) fn exclusions(
 
 /// The resource rules of a policy, a webhook or a binding.
 pub(super) struct ResourceRules<'a> {
-    /// The object. The rules of a binding are those of its value.
+    /// The object with the rules. A binding is converted to a policy with the same rules.
     pub(super) object: &'a Object<RequestPolicy>,
     pub(super) matches: &'a Matches,
-    /// The effect of rules that match no served resource. `None` if the rules match one.
+    /// The effect of rules that match no served resource. `None` if they match a served resource.
     pub(super) never_runs: Option<&'static str>,
 }
 

@@ -119,7 +119,7 @@ pub(super) fn check(
             let rename = SuggestionReport::new(policy, rename);
             finding.fix = rename.only_edit().cloned();
         }
-        // A default such as an empty string is rarely the value that a mutation should set.
+        // A default such as an empty string is rarely the value that a mutation should set, so there is no fix.
         if is_of_mutation(analysis, error.index) {
             finding.fix = None;
             let help = mutation_help(finding.rule, error.root);
@@ -172,8 +172,8 @@ fn param_scope(
     Some(finding)
 }
 
-/// Returns a hint for an expression whose value decides nothing alone, such as that of a variable: the value of an absent
-/// field, or a test of the size of a string.
+/// Returns a hint for an expression that does not decide about a request by itself, such as the expression of a
+/// variable. The hint suggests a default for an absent field, or a test of the length of a string.
 fn default_help(
     analysis: &PolicyAnalysis,
     (field_ref, location): (&str, CelLocation),
@@ -276,7 +276,7 @@ fn match_resources_of_only<'a>(
 
 /// Returns the advice for a value that a mutation or its variables read.
 fn mutation_help(rule: Rule, root: Root) -> String {
-    // Match conditions are evaluated without a namespaceObject.
+    // Match conditions cannot read `namespaceObject`, so they cannot contain the test.
     let place = if root == Root::Namespace {
         ""
     } else {
@@ -362,7 +362,7 @@ fn mutations(
     }
 }
 
-/// Returns true for a finding about a comparison that is wrong as written.
+/// Returns true for a finding about a comparison that is certainly a mistake.
 fn is_of_comparison(finding: &Finding) -> bool {
     matches!(
         finding.rule,

@@ -525,7 +525,7 @@ fn alias(name: &str, fields: &[types::Field]) -> Option<&'static str> {
         .then_some(meant)
 }
 
-/// Returns the number in a string such as `443` or `10s`. The API has no fields with another unit than seconds.
+/// Returns the number in a string such as `443` or `10s`. Seconds are the only unit of fields in these objects.
 fn number_in(text: &str) -> Option<&str> {
     let number = text.strip_suffix('s').unwrap_or(text);
     let is_number = (1..10).contains(&number.len()) && number.bytes().all(|c| c.is_ascii_digit());
@@ -547,7 +547,7 @@ fn choices(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true if Go ignores the value: a scalar in a field whose alternative type is a list.
+/// Returns true if Go ignores the value: a scalar in a field that accepts either an object or a list.
 const fn is_left_out(other: &Type, data: &Data) -> bool {
     matches!((other, data), (Type::List(_), Data::Scalar(..)))
 }
@@ -578,7 +578,7 @@ fn is_within(number: &Number, min: i32, max: i32) -> bool {
             .is_some_and(|number| range.contains(&number))
 }
 
-/// Returns true if Go parses the string as a time, regardless of the year.
+/// Returns true if Go parses the string as a time. The year may be out of range.
 ///
 /// Source: `pkg/apis/meta/v1/time.go`, `Time.UnmarshalJSON`.
 fn is_time(text: &str) -> bool {

@@ -75,8 +75,8 @@ pub(super) fn remove_invalid_requirements(input: &mut Input) {
     }
 }
 
-/// Removes the resources of each item of excludeResourceRules that has an unknown field. The field probably restricts
-/// the exclusion, so without it the item would exclude too much. An item without resources excludes nothing.
+/// Empties each item of excludeResourceRules that has an unknown field, so that the item excludes nothing. The field
+/// probably restricts the exclusion. If only the field were ignored, the item would exclude too much.
 fn empty_partial_exclusions(policy: &mut Object<RequestPolicy>) {
     let constraints = policy.value.match_constraints.as_mut();
     let exclusions = constraints.and_then(|it| it.exclude_resource_rules.as_mut());

@@ -122,7 +122,7 @@ impl Suggestions {
                 let near = near.or_else(|| nearest_of(name, names.iter().copied()));
                 near.map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
-            // The candidates are the variables of the policy.
+            // The candidates for an undeclared variable are the variables of the policy.
             Candidates::Elsewhere => {
                 let variables = policy.variables.iter();
                 let names = variables.map(|variable| variable.name.as_str());
@@ -295,8 +295,8 @@ pub(super) fn normalized(name: &str) -> String {
     name.replace('_', "").to_lowercase()
 }
 
-/// Returns true if the function `name` has overloads with `n` arguments, which include the receiver of a member function, and
-/// all of them are member functions.
+/// Returns true if the function `name` has overloads with `n` arguments, and all of them are member functions. The
+/// receiver counts as an argument.
 pub(super) fn is_only_member(name: &str, n: usize) -> bool {
     let mut functions = base_env(KubernetesVersion::NEWEST).library().functions();
     let function = functions.find(|function| function.name == name);
@@ -537,8 +537,8 @@ fn field_of_object(fields: &dyn FieldTypes, name: &str) -> Option<String> {
     (!matches!(nested, Type::Struct(_))).then(|| format!("{object}.{field}"))
 }
 
-/// Returns the owner (the Pod or each container) whose securityContext has the field `name`. `None` unless `fields`
-/// belong to the other owner's securityContext.
+/// Returns the owner whose securityContext has the field `name`: the Pod or each container. `None` unless `fields` are
+/// those of the other owner's securityContext.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `PodSecurityContext`, `SecurityContext`.
 fn security_context_with(fields: &dyn FieldTypes, name: &str) -> Option<&'static str> {

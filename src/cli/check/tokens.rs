@@ -130,7 +130,7 @@ impl<'a> TokenText<'a> {
         }
     }
 
-    /// Returns the precedence of `and` or `or` of other languages between two operands.
+    /// Returns the precedence of `and` or `or` of other languages if it is between two operands.
     fn word_precedence(&self, n: usize) -> Option<u8> {
         let before = n.checked_sub(1).filter(|it| self.ends_operand(*it));
         before.filter(|_| self.kind(n + 1).is_some())?;
@@ -347,8 +347,8 @@ impl<'a> TokenText<'a> {
         })
     }
 
-    /// Returns `text`, an expression whose operators have the precedence `precedence`, in parentheses if the tokens
-    /// around `tokens` bind at least as tightly.
+    /// Returns `text`, which will replace `tokens`, in parentheses if a neighboring operator binds at least as tightly.
+    /// `precedence` is the precedence of the operators in `text`.
     pub(super) fn in_place_of(
         &self,
         tokens: &Range<usize>,

@@ -42,8 +42,8 @@ pub(super) fn merge(
     }
 }
 
-/// Identifies the same problem in two versions: the place with the rule, and the number of earlier findings with the same
-/// place and rule. The messages of two versions may differ.
+/// The identity of a problem in several versions: its location and rule, and the number of findings with the same
+/// location and rule up to this one. The message may differ between versions.
 type Key = (String, usize);
 
 fn keys(findings: &[Finding]) -> Vec<Key> {

@@ -185,8 +185,8 @@ mod tests {
         );
     }
 
-    /// The version of cel-go decides which functions of the optional library exist. New expressions can use them
-    /// immediately.
+    /// The version of cel-go in the API server determines the functions of the optional library. New expressions can
+    /// use all of them immediately.
     #[test]
     fn function_of_newer_cel_go_is_reported() {
         let help = "the API server of this version rejects the policy; Kubernetes 1.33 and later accept it";

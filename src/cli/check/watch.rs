@@ -30,7 +30,7 @@ impl<'a> FileWatch<'a> {
         roots.extend(args.crds.iter().cloned());
         roots.extend(flags.config.iter().chain(&flags.baseline).cloned());
         roots.extend(plan.iter().flat_map(|plan| plan.files()));
-        // A configuration file may also be created.
+        // The user may create a configuration file during the watch, so the paths of possible files are included.
         let directories = paths.iter().map(|path| match path.parent() {
             Some(parent) if !path.is_dir() => parent,
             _ => path.as_path(),

@@ -33,7 +33,7 @@ pub(super) fn unexpected(text: &str, at: usize) -> Option<Proposal> {
     match rest.chars().next()? {
         '#' => comment(text, at),
         ';' if rest.chars().skip(1).all(char::is_whitespace) => {
-            // An edit needs a replacement, so it also covers the last character before the `;`.
+            // An edit cannot be empty, so it also covers the last character before the `;`.
             let before = text.get(..at)?.trim_end();
             let last = before.chars().next_back()?;
             let start = before.len() - last.len_utf8();
@@ -58,8 +58,8 @@ fn is_typographic(c: char) -> bool {
         || SYMBOLS.iter().any(|(symbol, _)| *symbol == c)
 }
 
-/// Replaces `#` by `//`. If YAML joined the lines, the comment may contain a part of the expression, so there is only a
-/// hint.
+/// Replaces `#` with `//`. If YAML joined the lines, the comment may contain a part of the expression, so there is only
+/// a hint.
 fn comment(text: &str, at: usize) -> Option<Proposal> {
     const HELP: &str = "a comment begins with `//`";
     let rest = text.get(at..)?;
@@ -77,7 +77,7 @@ fn comment(text: &str, at: usize) -> Option<Proposal> {
     })
 }
 
-/// Replaces `$object` and `${object}` by `object`.
+/// Replaces `$object` and `${object}` with `object`.
 fn variable(text: &str, at: usize) -> Option<Proposal> {
     let rest = text.get(at + 1..)?;
     let (inner, length) = match rest.strip_prefix('{') {
@@ -85,7 +85,7 @@ fn variable(text: &str, at: usize) -> Option<Proposal> {
             let end = rest.find('}')?;
             (rest.get(..end)?, end + 3)
         }
-        // The root of JSONPath.
+        // In JSONPath, `$` alone is the root.
         None if rest.starts_with('.') => ("object", 1),
         None => ("", 1),
     };
@@ -101,7 +101,7 @@ fn typographic(text: &str) -> Option<Proposal> {
     let mut out = String::new();
     let mut changed: Option<Range<usize>> = None;
     let mut chars = text.char_indices().peekable();
-    // The length of the output before the first changed character, and after the last one.
+    // The lengths of the output up to the first changed character, and up to the last one.
     let (mut n_before, mut n_out) = (0, 0);
     let mut mark = |out: &str, bytes: Range<usize>, n_start: usize| {
         if changed.is_none() {

@@ -13,14 +13,14 @@ fn is_word(source: &TokenText<'_>, n: usize, word: &str) -> bool {
     own.eq_ignore_ascii_case(word)
 }
 
-/// Replaces `a not in b` by `!(a in b)`.
+/// Replaces `a not in b` with `!(a in b)`.
 pub(super) fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
     let operator = words::not_in_operator(source)?;
     let (left, right) = (
         source.left(operator.start, RELATION)?,
         source.right(operator.end, RELATION)?,
     );
-    // The lexer reads the operators of other languages as names.
+    // If an operand contains `not`, it includes another operator, which the lexer reads as a name.
     let is_operator = |n: usize| source.word(n) == Some("not");
     if left.clone().any(is_operator) || right.clone().any(is_operator) {
         return None;
@@ -35,14 +35,14 @@ pub(super) fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
     ))
 }
 
-/// The values that other languages compare with `is`, each with the value of CEL.
+/// The values that other languages compare with `is`, each with the CEL value.
 const VALUES: [(&[&str], &str); 3] = [
     (&["null", "none", "nil", "undefined"], "null"),
     (&["true"], "true"),
     (&["false"], "false"),
 ];
 
-/// Replaces `a is null` and `a is None` by `a == null`, `a is not true` by `a != true`, and `a.b is defined` by
+/// Replaces `a is null` and `a is None` with `a == null`, `a is not true` with `a != true`, and `a.b is defined` with
 /// `has(a.b)`.
 pub(super) fn identity(source: &TokenText<'_>) -> Option<Proposal> {
     let is =
@@ -75,10 +75,10 @@ pub(super) fn identity(source: &TokenText<'_>) -> Option<Proposal> {
     }
 }
 
-/// The arithmetic operators of other languages that are words, each with the operator of CEL.
+/// Arithmetic operators that are words in other languages, each with the CEL operator.
 const ARITHMETIC: [(&str, &str); 2] = [("mod", "%"), ("div", "/")];
 
-/// Replaces `a MOD b` by `a % b`, and explains `a ** b`.
+/// Replaces `a MOD b` with `a % b`, and explains `a ** b`.
 pub(super) fn arithmetic(source: &TokenText<'_>) -> Option<Proposal> {
     let is_power = |n: usize| {
         source.kind(n) == Some(Kind::Star)
@@ -103,10 +103,10 @@ pub(super) fn arithmetic(source: &TokenText<'_>) -> Option<Proposal> {
     ))
 }
 
-/// The operators of SQL that search a pattern.
+/// The SQL operators that search for a pattern.
 const PATTERNS: [&str; 3] = ["regexp", "rlike", "regex"];
 
-/// Replaces `a contains b` by `a.contains(b)`, and `a not contains b` by `!a.contains(b)`.
+/// Replaces `a contains b` with `a.contains(b)`, and `a not contains b` with `!a.contains(b)`.
 pub(super) fn function(source: &TokenText<'_>) -> Option<Proposal> {
     let meant = |n: usize| {
         let word = source.word(n)?;

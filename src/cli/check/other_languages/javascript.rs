@@ -7,9 +7,9 @@ use crate::cli::check::tokens::TokenText;
 
 use super::words::concatenated;
 
-/// Replaces the arrow in `list.all(c => ...)` by a comma.
+/// Replaces the arrow in `list.all(c => ...)` with a comma.
 pub(super) fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
-    // `=` is not a token, so the arrow is searched in the text after each opening parenthesis and name.
+    // `=` is not a token, so the code searches for the arrow in the text after each opening parenthesis and name.
     (0..source.len()).find_map(|open| {
         (source.kind(open)? == Kind::OpenParen).then_some(())?;
         let is_nested = source.kind(open + 1)? == Kind::OpenParen;
@@ -26,7 +26,7 @@ pub(super) fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
         let start = source.bytes(&(open + 1..open + 2))?.start;
         let end = after + blank + arrow.len();
         let variable = source.word(name)?;
-        // The macro has another name in JavaScript.
+        // JavaScript has different names for the macros, such as `some` for `exists`.
         let function = open.checked_sub(1).and_then(|n| Some((n, source.word(n)?)));
         match function {
             Some((n, function @ ("some" | "every" | "any"))) => {
@@ -52,7 +52,7 @@ pub(super) fn lambda(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Replaces `list.find(c => a) === undefined` by `!list.exists(c, a)`. `n` is the name of the function, and the body
+/// Replaces `list.find(c => a) === undefined` with `!list.exists(c, a)`. `n` is the name of the function, and the body
 /// follows the byte `body`.
 fn found_item(
     source: &TokenText<'_>,
@@ -83,7 +83,7 @@ fn found_item(
     )))
 }
 
-/// Replaces a string in backticks by a string in quotes, and `${a}` in it by a concatenation.
+/// Replaces a string in backticks with a string in quotes, and `${a}` in it with a concatenation.
 pub(super) fn template(source: &TokenText<'_>) -> Option<Proposal> {
     let text = source.text;
     let (start, _) = text.match_indices('`').find(|(start, _)| {

@@ -31,7 +31,7 @@ const MAX_CORRECTIONS: usize = 20;
 const MAX_NODES: usize = 100_000;
 
 /// Returns the proposal for an expression with a syntax error at `location`. `None` if the proposal is for a later part
-/// of the expression, and the operator at the location can be corrected. The operator is then corrected first, because
+/// of the expression and the operator at `location` can be corrected. That operator must be corrected first, because
 /// the parser stops there.
 pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<Proposal> {
     let at = SourceMap::new(text).byte(location);
@@ -49,7 +49,7 @@ pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<
     (!is_later || correction().is_none()).then_some(proposal)
 }
 
-/// Returns true if the expression can be parsed as written or after corrections of its syntax errors.
+/// Returns true if the expression can be parsed, if necessary after corrections of its syntax errors.
 pub(super) fn is_correctable(role: Role, text: &str, behavior: Behavior) -> bool {
     let mut text = text.to_owned();
     for _ in 0..MAX_CORRECTIONS {
@@ -80,7 +80,6 @@ fn corrected(role: Role, text: &str, location: Location) -> Option<String> {
     Some(text.get(..bytes.start)?.to_owned() + &new + text.get(bytes.end..)?)
 }
 
-/// Returns the proposal for an expression with a syntax error.
 pub(super) fn proposal(role: Role, text: &str) -> Option<Proposal> {
     if is_prose(role, text) {
         return Some(prose(role, text));
@@ -157,7 +156,7 @@ fn positions(source: &TokenText<'_>, word: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Replaces `not a` by `!a`. In other languages, `not` negates a whole comparison.
+/// Replaces `not a` with `!a`. In other languages, `not` negates a whole comparison.
 fn not(source: &TokenText<'_>) -> Option<Proposal> {
     let is_word = |n: usize| {
         let word = source.word(n).unwrap_or_default();
@@ -214,7 +213,7 @@ fn bitwise(source: &TokenText<'_>) -> Option<Proposal> {
     )))
 }
 
-/// Replaces `a.?['b']` by `a[?'b']`.
+/// Replaces `a.?['b']` with `a[?'b']`.
 fn optional_key(source: &TokenText<'_>) -> Option<Proposal> {
     let dot = (1..source.len()).find(|n| {
         source.kind(*n) == Some(Kind::Dot)
@@ -245,7 +244,7 @@ fn map_of_type(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Replaces the tuple `(b, c)` by the list `[b, c]`.
+/// Replaces the tuple `(b, c)` with the list `[b, c]`.
 fn tuple(source: &TokenText<'_>) -> Option<Proposal> {
     let is_tuple = |open: &usize| {
         let is_call = open.checked_sub(1).is_some_and(|before| {
@@ -273,7 +272,7 @@ fn tuple(source: &TokenText<'_>) -> Option<Proposal> {
     ))
 }
 
-/// Replaces `a?.b` and `a ?? b`.
+/// Proposes a default value for `a?.b`, `a ?? b` and `a ?: b`.
 fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
     let is_pair = |n: &usize, second: Kind| {
         source.kind(*n) == Some(Kind::Question)
@@ -325,7 +324,7 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
     )))
 }
 
-/// Replaces `a if b else c` by `b ? a : c`.
+/// Replaces `a if b else c` with `b ? a : c`.
 fn conditional(source: &TokenText<'_>) -> Option<Proposal> {
     let (if_, else_) = (positions(source, "if"), positions(source, "else"));
     let ([if_], [else_]) = (if_.as_slice(), else_.as_slice()) else {
@@ -340,7 +339,7 @@ fn conditional(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(source.bytes(&(0..source.len()))?, text))
 }
 
-/// Replaces `if a then b else c` and `if (a) { b } else { c }`.
+/// Replaces `if a then b else c` and `if (a) { b } else { c }` with `a ? b : c`.
 fn statement(source: &TokenText<'_>) -> Option<Proposal> {
     let hint = Proposal::hint("CEL has no `if`: write `condition ? value : other`");
     let if_ = positions(source, "if");
@@ -390,8 +389,8 @@ fn fixed_message() -> Proposal {
     )
 }
 
-/// Returns true if an expression whose value is a string is a text in a natural language. Such a text starts with a word,
-/// has adjacent words, and does not read variables.
+/// Returns true if an expression that must be a string is a text in a natural language: it starts with a word, has
+/// adjacent words, and does not read variables.
 pub(super) fn is_prose(role: Role, text: &str) -> bool {
     if !matches!(role, Role::AuditAnnotation | Role::MessageExpression) {
         return false;

@@ -17,7 +17,7 @@ fn is_relation(kind: Kind) -> bool {
     )
 }
 
-/// Replaces `a > 1 && < 5` by `a > 1 && a < 5`.
+/// Replaces `a > 1 && < 5` with `a > 1 && a < 5`.
 pub(super) fn repeated(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (1..source.len()).find(|n| {
         let is_logical = matches!(source.kind(*n - 1), Some(Kind::And | Kind::Or));

@@ -7,14 +7,14 @@ use crate::cli::check::rewrite::Proposal;
 use crate::cli::check::rewrite::presence::null_comparison;
 use crate::cli::check::tokens::{MEMBER, RELATION, TokenText, UNARY};
 
-/// The flags of a regular expression of JavaScript that RE2 has as flags of a group. Other flags do not change the
-/// result of a test.
+/// The flags of JavaScript regular expressions that RE2 also supports, as in `(?i)`. Other flags do not change whether
+/// a string matches.
 const FLAGS: [char; 3] = ['i', 'm', 's'];
 
 /// A regular expression between slashes.
 struct RegexLiteral {
     bytes: Range<usize>,
-    /// The literal of CEL.
+    /// The CEL string literal with the pattern.
     text: String,
 }
 
@@ -70,7 +70,8 @@ fn pattern_literal(pattern: &str) -> Option<String> {
     (!pattern.contains('\n')).then(|| format!("{raw}{quote}{pattern}{quote}"))
 }
 
-/// Replaces `/a/.test(b)` and `b.match(/a/)` by `b.matches('a')`, and another regular expression by a string.
+/// Replaces `/a/.test(b)` and `b.match(/a/)` with `b.matches('a')`. Replaces any other regular expression literal with
+/// a string literal.
 pub(super) fn regex_literal(source: &TokenText<'_>) -> Option<Proposal> {
     let regex = RegexLiteral::find(source)?;
     let first_after = |byte: usize| {
@@ -114,13 +115,13 @@ pub(super) fn regex_literal(source: &TokenText<'_>) -> Option<Proposal> {
     Some(proposal.with_reason("a regular expression is a string"))
 }
 
-/// The operators of other languages that search a pattern. An operator that begins with `!` negates the search. One that
-/// ends with `*` ignores case.
+/// The operators with which other languages search for a pattern. The prefix `!` negates the search. The suffix `*`
+/// ignores case.
 const OPERATORS: [&str; 5] = ["=~", "!~*", "!~", "~*", "~"];
 
-/// Replaces `a =~ 'b'` and `[[ a =~ ^b ]]` by `a.matches('b')`.
+/// Replaces `a =~ 'b'` and `[[ a =~ ^b ]]` with `a.matches('b')`.
 pub(super) fn operator(source: &TokenText<'_>) -> Option<Proposal> {
-    // `~` is not a token, so it is searched in the text after each token.
+    // `~` is not a token, so the code searches for the operator in the text after each token.
     let (n, operator, rest) = (1..source.len()).find_map(|n| {
         let start = source.bytes(&(n - 1..n))?;
         let negates = source.kind(n - 1) == Some(Kind::Exclamation);
@@ -154,7 +155,7 @@ pub(super) fn operator(source: &TokenText<'_>) -> Option<Proposal> {
             Proposal::hint(format!("write `{text}`"))
         });
     }
-    // The pattern of a shell has no quotes.
+    // In a shell, the pattern has no quotes.
     let word = raw.split_whitespace().next()?;
     let word = word.split("]]").next()?;
     let end = rest + blank + word.len();
@@ -169,7 +170,7 @@ pub(super) fn operator(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(in_brackets(source, start..end), text))
 }
 
-/// Returns the bytes with the brackets `[[` and `]]` around them.
+/// Extends `bytes` to the brackets `[[` and `]]` around them, if there are any.
 fn in_brackets(source: &TokenText<'_>, bytes: Range<usize>) -> Range<usize> {
     let (before, after) = (
         source.text.get(..bytes.start).unwrap_or_default(),
@@ -184,7 +185,7 @@ fn in_brackets(source: &TokenText<'_>, bytes: Range<usize>) -> Range<usize> {
     }
 }
 
-/// Replaces `[[ a == b* ]]` by `a.startsWith('b')`.
+/// Replaces `[[ a == b* ]]` with `a.startsWith('b')`.
 pub(super) fn glob(source: &TokenText<'_>) -> Option<Proposal> {
     source.text.contains("[[").then_some(())?;
     let n = (1..source.len())

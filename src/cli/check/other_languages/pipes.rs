@@ -5,14 +5,14 @@ use crate::cli::check::rewrite::Proposal;
 use crate::cli::check::rewrite::presence::{is_literal, optional_text};
 use crate::cli::check::tokens::{MEMBER, RELATION, TokenText, UNARY};
 
-/// The form of an expression for a filter.
+/// The CEL expression that replaces a filter.
 #[derive(Clone, Copy)]
 enum Form {
-    /// A function with the value as its argument.
+    /// A function whose argument is the value.
     Function(&'static str),
     /// A member function of the value.
     Member(&'static str),
-    /// A test of a key of the value.
+    /// A test whether the value contains a key.
     Key,
     Negation,
     Default,
@@ -56,7 +56,7 @@ const FILTERS: [(&[&str], Form); 17] = [
     ),
 ];
 
-/// Replaces `a | length` by `size(a)`.
+/// Replaces `a | length` with `size(a)`.
 pub(super) fn pipe(source: &TokenText<'_>) -> Option<Proposal> {
     let (n, form) = (1..source.len()).find_map(|n| {
         (source.before(n)?.trim() == "|").then_some(())?;

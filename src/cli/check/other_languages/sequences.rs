@@ -78,8 +78,8 @@ impl Comprehension {
         })
     }
 
-    /// Returns the function around the comprehension, and the tokens of the call. The function may have a list of the
-    /// items as its argument.
+    /// Returns the name and the tokens of the function call around the comprehension, as in `any(a for b in c)` or
+    /// `any([a for b in c])`.
     fn call<'s>(&self, source: &TokenText<'s>) -> Option<(&'s str, Range<usize>)> {
         let (mut open, mut close) = (self.open, self.close);
         if source.kind(open)? == Kind::OpenBracket {
@@ -95,7 +95,7 @@ impl Comprehension {
     }
 }
 
-/// Replaces `any(a for x in list)` by `list.exists(x, a)`, and `[a for x in list if b]` by `list.map(x, b, a)`.
+/// Replaces `any(a for x in list)` with `list.exists(x, a)`, and `[a for x in list if b]` with `list.map(x, b, a)`.
 pub(super) fn comprehension(source: &TokenText<'_>) -> Option<Proposal> {
     let comprehension = Comprehension::find(source)?;
     let list = source.receiver_text(&comprehension.list)?;
@@ -168,8 +168,8 @@ pub(super) fn comprehension(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Returns the `not` before an operand, whose syntax error comes before those of the operand. `None` if the operand is
-/// only a part of the negated expression.
+/// Returns the `not` before an operand. The parser reports the error at `not` before errors in the operand. `None` if
+/// the operand is only a part of the negated expression.
 fn negation(source: &TokenText<'_>, operand: &Range<usize>) -> Option<usize> {
     let not = operand.start.checked_sub(1)?;
     let is_not = source.word(not)?.eq_ignore_ascii_case("not");
@@ -186,7 +186,7 @@ fn negation(source: &TokenText<'_>, operand: &Range<usize>) -> Option<usize> {
     (is_not && is_start && is_whole).then_some(not)
 }
 
-/// Replaces `a[0:3]` by `a.substring(0, 3)`.
+/// Replaces `a[0:3]` with `a.substring(0, 3)`.
 pub(super) fn slice(source: &TokenText<'_>) -> Option<Proposal> {
     let (open, colon) = (1..source.len()).find_map(|open| {
         (source.kind(open)? == Kind::OpenBracket).then_some(())?;

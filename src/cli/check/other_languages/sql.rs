@@ -16,7 +16,7 @@ fn keyword(source: &TokenText<'_>, name: &str) -> Option<usize> {
     })
 }
 
-/// Replaces `a IN ('b', 'c')` by `a in ['b', 'c']`.
+/// Replaces `a IN ('b', 'c')` with `a in ['b', 'c']`.
 pub(super) fn in_list(source: &TokenText<'_>) -> Option<Proposal> {
     let n = keyword(source, "in").filter(|n| source.kind(*n) == Some(Kind::Ident))?;
     let open = n + 1;
@@ -29,14 +29,14 @@ pub(super) fn in_list(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(bytes, format!("in [{items}]")))
 }
 
-/// Replaces `a LIKE 'b%'` by `a.startsWith('b')`.
+/// Replaces `a LIKE 'b%'` with `a.startsWith('b')`.
 pub(super) fn like(source: &TokenText<'_>) -> Option<Proposal> {
     let ignores_case = keyword(source, "ilike");
     let n = keyword(source, "like").or(ignores_case)?;
     let before = n.checked_sub(1)?;
     let is_negated = source.word(before)?.eq_ignore_ascii_case("not");
     let receiver = source.receiver(if is_negated { before } else { n })?;
-    // `NOT a LIKE 'b'` is `a NOT LIKE 'b'`.
+    // `NOT a LIKE 'b'` means the same as `a NOT LIKE 'b'`.
     let first = receiver.start.checked_sub(1).filter(|first| {
         let word = source.word(*first).unwrap_or_default();
         word.eq_ignore_ascii_case("not")
@@ -80,7 +80,7 @@ pub(super) fn like(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(bytes, new))
 }
 
-/// Replaces `a BETWEEN 1 AND 5` by `1 <= a && a <= 5`.
+/// Replaces `a BETWEEN 1 AND 5` with `1 <= a && a <= 5`.
 pub(super) fn between(source: &TokenText<'_>) -> Option<Proposal> {
     let n = keyword(source, "between")?;
     let value = source.left(n, RELATION)?;
@@ -94,7 +94,7 @@ pub(super) fn between(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(source.bytes(&whole)?, new))
 }
 
-/// Replaces `CASE WHEN a THEN b ELSE c END` by `a ? b : c`.
+/// Replaces `CASE WHEN a THEN b ELSE c END` with `a ? b : c`.
 pub(super) fn case(source: &TokenText<'_>) -> Option<Proposal> {
     let is_word = |n: usize, word: &str| {
         let own = source.word(n).unwrap_or_default();
@@ -150,7 +150,7 @@ fn conversion(type_: &str) -> Option<&'static str> {
     row.map(|(_, function)| *function)
 }
 
-/// Replaces `CAST(a AS INT)` and `a::int` by `int(a)`.
+/// Replaces `CAST(a AS INT)` and `a::int` with `int(a)`.
 pub(super) fn cast(source: &TokenText<'_>) -> Option<Proposal> {
     let cast = (0..source.len()).find(|n| {
         let word = source.word(*n).unwrap_or_default();
@@ -179,7 +179,7 @@ pub(super) fn cast(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(bytes, text))
 }
 
-/// Returns a hint about `a <> ['b']`. A literal translation allows each list with another item.
+/// Returns a hint about `a <> ['b']`. There is no edit, because `a != ['b']` is true for every list with another item.
 pub(super) fn unequal_list(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (1..source.len()).find(|n| {
         source.kind(*n) == Some(Kind::Less)

@@ -25,7 +25,7 @@ pub(super) fn not_in_operator(source: &TokenText<'_>) -> Option<Range<usize>> {
     })
 }
 
-/// Replaces `a xor b` by `a != b`, with parentheses around comparisons.
+/// Replaces `a xor b` with `a != b`, with parentheses around comparisons.
 pub(super) fn xor(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (1..source.len()).find(|n| {
         let word = source.word(*n).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn quantifier(source: &TokenText<'_>) -> Option<Proposal> {
         _ => return Some(hint()),
     };
     let condition = source.source(&body)?;
-    // The body consists of several statements, all of which must be true.
+    // A body with several statements, all of which must be true, gets only a hint.
     if condition.contains([';', '\n']) || condition.contains(":=") || source.has_separator(&body) {
         return Some(hint());
     }
@@ -104,7 +104,8 @@ pub(super) fn formatted_string(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Returns `string(a) + ' is b'` for the text `{a} is b`. `open` begins a value. `None` if a value is not a path.
+/// Returns `string(a) + ' is b'` for the text `{a} is b`. `open` is the marker before a value, here `{`. `None` if a
+/// value is not a path.
 pub(super) fn concatenated(text: &str, open: &str, quote: char) -> Option<String> {
     let mut parts = Vec::new();
     let mut rest = text;
@@ -140,7 +141,7 @@ const SHELL: [(&str, &str); 6] = [
     ("ge", ">="),
 ];
 
-/// Replaces `[ -n a ]` by `a != ''`, `[ -z a ]` by `a == ''`, and `a -eq b` by `a == b`.
+/// Replaces `[ -n a ]` with `a != ''`, `[ -z a ]` with `a == ''`, and `a -eq b` with `a == b`.
 pub(super) fn shell_test(source: &TokenText<'_>) -> Option<Proposal> {
     let is_dash = |n: usize| source.kind(n) == Some(Kind::Minus) && source.is_adjacent(n);
     // The brackets around a test.
@@ -178,7 +179,7 @@ pub(super) fn shell_test(source: &TokenText<'_>) -> Option<Proposal> {
             source.kind(n + 2)?,
             Kind::Ident | Kind::Int | Kind::String | Kind::Float
         );
-        // `-a` and `-o` are conjunctions.
+        // `-a` and `-o` join two tests.
         let joins = (n + 2..source.len())
             .find(|n| is_dash(*n) && matches!(source.word(n + 1), Some("a" | "o")));
         if let Some(n) = joins {
@@ -285,7 +286,7 @@ pub(super) fn statement(source: &TokenText<'_>) -> Option<Proposal> {
     if source.word(0) == Some("return") {
         return removed(0);
     }
-    // `*` of Go reads the value of a pointer.
+    // In Go, `*` reads the value of a pointer.
     if source.kind(0) == Some(Kind::Star) && source.kind(1) == Some(Kind::Ident) {
         return removed(0);
     }

@@ -69,7 +69,7 @@ pub(super) fn call(call: &MemberCall<'_, '_>, function: &str, args: &[Type]) -> 
             )))
         }
         ("contains", [Type::List(_), _]) => call.as_in(),
-        // The author may have meant a value of the map.
+        // The author may have intended to search the values of the map, so there is no edit.
         ("contains", [Type::Map(_), _]) => {
             let mut proposal = call.as_in()?;
             proposal.edit = None;
@@ -237,7 +237,7 @@ pub(super) fn has_name(type_: &Type) -> bool {
     !is_decision(type_) && name == Some(Type::String)
 }
 
-/// Returns a hint about the comparison at `n` of a list with the string `item`.
+/// Returns a hint about a comparison of a list with the string `item`. `n` is the comparison operator.
 pub(super) fn item_of_list(source: &TokenText<'_>, n: usize, item: &str, list: &str) -> Proposal {
     if source.kind(n) == Some(Kind::NotEquals) {
         return Proposal::hint(format!(

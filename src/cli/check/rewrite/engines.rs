@@ -21,7 +21,7 @@ const REQUEST: [&str; 10] = [
 /// The fields of an object.
 const OBJECT: [&str; 6] = ["apiVersion", "data", "kind", "metadata", "spec", "status"];
 
-/// Hints about other variables of other policy engines and languages.
+/// Hints about variables of policy engines and other languages.
 const VARIABLES: [(&[&str], &str); 4] = [
     (
         &["input"],
@@ -41,8 +41,8 @@ const VARIABLES: [(&[&str], &str); 4] = [
     ),
 ];
 
-/// Proposes `params` for `input.parameters` of Gatekeeper. The parameters of a constraint are its `spec.parameters`. `n` is
-/// the variable.
+/// Proposes `params` for `input.parameters` of Gatekeeper. `n` is the variable. In a Gatekeeper constraint, the
+/// parameters are in the field `spec.parameters`.
 fn parameters(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let (start, end) = match source.word(n)? {
         "input" if source.word(n + 2) == Some("parameters") => (n, n + 3),
@@ -101,7 +101,7 @@ pub(super) fn variable(context: Context<'_>, source: &TokenText<'_>, n: usize) -
     };
     let bytes = source.bytes(&(n..end))?;
     let mut proposal = Proposal::edit(bytes, meant.to_owned());
-    // The location of the finding is only the first name.
+    // The finding marks only the first name, so the help shows the whole path.
     if end > n + 1 {
         let path = source.source(&(n..end))?;
         proposal.help = format!("write `{meant}` for `{path}`");

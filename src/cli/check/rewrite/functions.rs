@@ -1,5 +1,5 @@
-//! Proposes member functions and operators for functions whose arguments are all operands, such as `a.startsWith('b')`
-//! for `startswith(a, 'b')`.
+//! Proposes member functions and operators for functions that take all operands as arguments, such as
+//! `a.startsWith('b')` for `startswith(a, 'b')`.
 
 use std::ops::Range;
 
@@ -101,7 +101,8 @@ pub(super) fn call_of(
     }
 }
 
-/// The functions of other languages that have the text before the pattern, in lower case and without `_`.
+/// Functions of other languages whose first argument is the text and whose second argument is the pattern. The names
+/// are in lower case, without `_`.
 const TEXT_FIRST: [&str; 3] = ["matches", "regexplike", "regexpmatches"];
 
 fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
@@ -152,7 +153,7 @@ fn contains(
     let path = path(source, whole);
     if path.as_deref().is_some_and(context.is_collection) {
         let last = source.word(whole.end.checked_sub(1)?)?;
-        // The author may have meant a value of the map.
+        // The author may have intended to search the values of the map, so there is no edit.
         return if matches!(last, "labels" | "annotations" | "data") {
             let help = format!("write `{test}` to search the keys of the map");
             Some(Proposal::hint(help))
@@ -296,8 +297,8 @@ pub(super) fn any_index(source: &TokenText<'_>, open: usize) -> Option<Proposal>
     )))
 }
 
-/// Returns the text and the pattern of a call with two arguments that searches a pattern. A literal is the pattern. If
-/// both arguments are literals, or none is, `is_pattern_first` decides.
+/// Returns the text and the pattern of a call that searches for a pattern. If only one argument is a literal, it is the
+/// pattern. Otherwise, `is_pattern_first` decides.
 pub(super) fn text_and_pattern<'r>(
     source: &TokenText<'_>,
     (first, second): (&'r Range<usize>, &'r Range<usize>),

@@ -113,7 +113,7 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let digits = content.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     digits.parse::<f64>().ok()?;
     let unit = content.strip_prefix(digits)?;
-    // The suffix `m` of CPUs means thousandths.
+    // In a CPU quantity, the suffix `m` means thousandths.
     let thousandths = if unit.starts_with('m') {
         format!("`{digits}m` for thousandths, ")
     } else {

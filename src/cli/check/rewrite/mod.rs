@@ -201,8 +201,8 @@ fn overload(
     }
 }
 
-/// Returns a hint about `a.b || 'c'`, where `'c'` is the default value of other languages. `n` is a token of one of the
-/// operands.
+/// Returns a hint about `a.b || 'c'`, where other languages use `'c'` as the default value. `n` is a token of one of
+/// the operands.
 fn default_after_or(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     let is_or = |n: usize| source.kind(n) == Some(Kind::Or);
     let or = match n.checked_sub(1) {

@@ -9,12 +9,12 @@ use super::proposal::{Context, Proposal, string_content};
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::{MEMBER, RELATION, TokenText};
 
-/// The expression for a function of a module.
+/// The CEL expression for a function of a module.
 #[derive(Clone, Copy)]
 enum Form {
-    /// A function with the first argument.
+    /// A call of this CEL function with the first argument.
     Function(&'static str),
-    /// The first argument is a list, in which `in` searches the second.
+    /// A test whether the second argument is an item of the first, which is a list.
     Item,
     /// The sum of two lists or strings.
     Concatenation,
@@ -27,7 +27,7 @@ enum Form {
     Hint(&'static str),
 }
 
-/// The functions of modules: the modules, the functions, and the expression of CEL.
+/// Functions of other languages: the names of the modules, the names of the functions, and the CEL expression.
 const FUNCTIONS: [(&[&str], &[&str], Form); 22] = [
     (
         &["strconv"],
@@ -216,8 +216,8 @@ fn compiled_pattern(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     searched(source, n, n + 3)
 }
 
-/// Proposes `x.matches('a')` for the search of a pattern in `x`, such as `re('a').matches(x)`. The pattern is the argument of
-/// the call whose parenthesis is at `open`, and the expression begins at `start`.
+/// Proposes `x.matches('a')` for a call that searches `x` for a pattern, such as `re('a').matches(x)`. The pattern is
+/// the argument of the call whose parenthesis is at `open`, and the expression begins at `start`.
 pub(super) fn searched(source: &TokenText<'_>, start: usize, open: usize) -> Option<Proposal> {
     let close = source.close(open)?;
     let is_test = matches!(
@@ -285,7 +285,7 @@ fn anchored(
     let end = if is_whole { "$" } else { "" };
     let receiver = source.receiver_text(text)?;
     let literal = source.source(pattern)?;
-    // The pattern of a raw string may contain backslashes.
+    // A raw string has no escape sequences, so its content may contain backslashes.
     let raw = literal.strip_prefix(['r', 'R']);
     let content = string_content(source, pattern).or_else(|| {
         let quote = raw?.chars().next()?;

@@ -95,7 +95,7 @@ const GETTERS: [(&str, &str); 4] = [
     ("getannotations", "annotations"),
 ];
 
-/// A call of a function, whose receiver is the first operand.
+/// The operands of a function call. The receiver of a member function is the first operand.
 struct Operands<'a> {
     all: Vec<Range<usize>>,
     whole: Range<usize>,

@@ -73,7 +73,8 @@ pub(super) fn decision_method(source: &TokenText<'_>, n: usize) -> Option<Propos
     Some(Proposal::edit(bytes, format!("{name}()")))
 }
 
-/// Returns a hint about a macro over an optional list or a string. `n` is the dot of its last selection.
+/// Returns a hint about a macro over an optional list or a string. `n` is the dot before the last name of the list or
+/// string.
 pub(super) fn range_of_macro(source: &TokenText<'_>, n: usize, range: &Type) -> Option<Proposal> {
     let is_text = *range == Type::String;
     (is_text || range.optional_value().is_some()).then_some(())?;
@@ -249,7 +250,7 @@ pub(super) fn undefined_field(
     };
     (source.word(n + 1)? == name).then_some(())?;
     match (source.source(&receiver)?, name) {
-        // `object` is null in these requests.
+        // `object` is null in DELETE requests.
         ("request", "object")
             if context.has_only("DELETE") && !reads_variable(source, "oldObject") =>
         {
@@ -261,7 +262,8 @@ pub(super) fn undefined_field(
             add(&format!("userInfo.{}", name.to_lowercase()))
         }
         ("request.userInfo" | "request.user", "user" | "name" | "userName") => add("username"),
-        // The fields of the object, and the embedded structs of Go.
+        // `kind` and `apiVersion` are fields of the object, not of its metadata. In Go, the metadata are the embedded
+        // struct `ObjectMeta`.
         (metadata @ ("object.metadata" | "oldObject.metadata"), "kind" | "apiVersion") => replace(
             &format!("{}.{name}", metadata.trim_end_matches(".metadata")),
         ),

@@ -13,7 +13,7 @@ const TYPES: [(&str, &str); 4] = [
     ("object", "map"),
 ];
 
-/// Replaces `typeof a.b === 'undefined'` by `!has(a.b)`, and `typeof a === 'string'` by `type(a) == string`.
+/// Replaces `typeof a.b === 'undefined'` with `!has(a.b)`, and `typeof a === 'string'` with `type(a) == string`.
 pub(crate) fn type_of(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (0..source.len()).find(|n| source.word(*n) == Some("typeof"))?;
     let operand = match source.kind(n + 1)? {

@@ -37,7 +37,7 @@ pub(super) fn undeclared(
     {
         return Some(proposal);
     }
-    // The index of any item in Rego is `_` or a new variable.
+    // In Rego, `_` or a new variable as the index denotes any item.
     let before = n.checked_sub(1).and_then(|n| source.kind(n));
     let is_index =
         before == Some(Kind::OpenBracket) && source.kind(n + 1) == Some(Kind::CloseBracket);
@@ -197,7 +197,8 @@ fn function(
             let right = source.operand_text(&call.args, RELATION)?;
             call.replace(format!("{left} == {right}"), RELATION)
         }
-        // Only for these maps, because libraries of other policy engines may have a function with the same name.
+        // Only these maps are matched, because libraries of other policy engines may have a function with the same
+        // name.
         "get"
             if [".labels", ".annotations", ".data"]
                 .iter()

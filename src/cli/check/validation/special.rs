@@ -234,7 +234,7 @@ pub(super) fn variable_name(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Requires the expression of a variable.
+/// Requires a variable to have an expression.
 ///
 /// Source: `validateVariable`.
 pub(super) fn not_only_blank(spot: &Spot<'_>, violations: &mut Violations) {

@@ -36,7 +36,7 @@ impl<'a> Spot<'a> {
         self.node.map_or(&[], Node::items)
     }
 
-    /// Returns the path of the list and the index of an item.
+    /// Returns the path of the list and the index of the item if the field is an item of a list.
     fn position(&self) -> Option<(&'a str, usize)> {
         let (list, n) = self.field_ref.strip_suffix(']')?.rsplit_once('[')?;
         Some((list, n.parse().ok()?))

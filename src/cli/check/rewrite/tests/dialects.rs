@@ -1,4 +1,4 @@
-//! Cases of expressions that authors write like in the language that they know.
+//! Cases of expressions in the style of other languages.
 
 use super::idioms::assert_corrected;
 use crate::cel::source::SourceMap;
@@ -154,7 +154,7 @@ fn python_comprehensions_and_tests_are_corrected() {
                 "any(k == 'a' for k, v in object.metadata.labels.items())",
                 "object.metadata.labels.exists(k, v, k == 'a')",
             ),
-            // The items of a set are distinct, those of a list may not be.
+            // The items of a set are distinct, but those of a list might not be.
             (
                 "set(c.name for c in object.spec.template.spec.containers) == variables.names",
                 "set(object.spec.template.spec.containers.map(c, c.name)) == variables.names",

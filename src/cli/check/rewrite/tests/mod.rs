@@ -576,7 +576,7 @@ fn messages_are_corrected() {
     }
 }
 
-/// The author has to choose, so these expressions have a hint but no fix.
+/// Only the author can choose between the meanings of these expressions, so there is a hint but no fix.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn ambiguous_expressions_have_hints_only() {
@@ -597,7 +597,8 @@ fn ambiguous_expressions_have_hints_only() {
             "write `duration('3600s')` for a duration, or `3600` for a number",
         ),
         ("[CREATE, DELETE]", "object.metadata.name != 'a'", "null"),
-        // The renamed expression would compare a variable with itself.
+        // `object` is null in a DELETE request. With `oldObject` instead, the expression would compare `oldObject` with
+        // itself.
         (
             "[DELETE]",
             "object.spec == oldObject.spec",
