@@ -216,7 +216,6 @@ impl Operations {
         }
     }
 
-    /// Returns true if the predicate `is` holds for one of the operations.
     pub(in crate::cli) fn any(&self, is: impl Fn(Operation) -> bool) -> bool {
         self.operations.iter().any(|operation| is(*operation))
     }

@@ -51,7 +51,7 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     out
 }
 
-/// Renders the problems of an audit whose output has no place for them: findings, unread objects and rejected policies.
+/// Renders findings, unread objects and rejected policies, for an output format that cannot contain them.
 pub(super) fn problems(report: &AuditReport) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {

@@ -22,7 +22,7 @@ const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/";
 /// The result of a validation that is not evaluated, for example because there are no params.
 const NOT_EVALUATED: &str = "not evaluated";
 
-/// The reason of a validation that sets no reason.
+/// The default reason of a validation.
 const DEFAULT_REASON: &str = "Invalid";
 
 /// The cause of a difference.
@@ -208,7 +208,7 @@ fn validations(policy: Option<&RequestPolicy>) -> &[Validation] {
 struct ValidationResult {
     result: &'static str,
     messages: Vec<String>,
-    /// The reasons, with the HTTP status codes.
+    /// The distinct reasons of the violations.
     reasons: BTreeSet<String>,
     /// The actions of each violated binding.
     actions: BTreeMap<Option<String>, BTreeSet<String>>,
@@ -400,7 +400,8 @@ fn parts(old: Side<'_>, new: Side<'_>, causes: &[Cause]) -> BTreeSet<Part> {
     ];
     let visible = visible.into_iter().filter(|(_, differs)| *differs);
     let mut parts: BTreeSet<Part> = visible.map(|(part, _)| part).collect();
-    // The failures that the audit event lists repeat the messages, so they are compared only if nothing else differs.
+    // The audit annotation with the failed validations repeats their messages, so it counts only if no other part
+    // differs.
     let failures = [old, new].map(|it| it.result().map(|it| &it.audit_annotations));
     if parts.is_empty() && failures[0] != failures[1] {
         parts.insert(Part::AuditAnnotation);
@@ -425,7 +426,8 @@ fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     }
     let objects = |side: Side<'a>| side.result().and_then(|it| it.mutation.as_ref());
     let (of_old, of_new) = (objects(old), objects(new));
-    // A version without a mutation leaves the object as the other version received it.
+    // A version without a mutation does not change the object. The object before the other version's mutation is then
+    // used.
     let before = of_old.or(of_new).map(|[before, _]| before);
     let after = |objects: Option<&'a [_; 2]>| objects.map(|[_, after]| after).or(before);
     let diff = after(of_old).zip(after(of_new));
@@ -567,7 +569,7 @@ fn validation_causes(
         let [was, is] = [before, now].map(|it| it.messages.join("; "));
         causes.push(Cause::new(CauseKind::Message, was, is));
     }
-    // Only a denial contains the reason.
+    // Only a denial contains the reason, so a changed reason has no effect on other requests.
     if before.reasons != now.reasons && both_denied {
         let [was, is] = [before, now].map(|it| {
             let reasons = it.reasons.iter();

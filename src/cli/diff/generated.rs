@@ -90,7 +90,8 @@ pub(super) fn generate(
         return Generated::default();
     };
     let are_inputs_changed = are_bindings_changed(policies) || !params.changed().is_empty();
-    // The search for changed expressions also returns requests for mutating policies.
+    // For a mutating policy, the search for changed expressions also returns samples. They may show the effect of
+    // changed bindings and params.
     let is_mutating = policies.iter().any(|it| it.mutating.is_some());
     let [old, new] = policies.map(|it| it.mutating.as_ref().is_some_and(|it| it.reinvokes));
     let is_changed = is_changed(policies) || (is_mutating && are_inputs_changed) || old != new;
@@ -184,7 +185,7 @@ impl Generated {
         let differences = comparison.differences.into_iter();
         let differences = differences.map(|it| (it.witness, it.inputs));
         self.confirm_all(search, &differences.collect::<Vec<_>>());
-        // The search did not evaluate the samples, so it did not count them either.
+        // The search does not evaluate the samples, so its number of requests does not include them.
         let samples = comparison.samples.into_iter();
         let samples: Vec<_> = samples.map(|witness| (witness, Vec::new())).collect();
         self.n_requests += self.confirm_all(search, &samples);
@@ -403,8 +404,8 @@ fn confirm(
                 None
             })
         };
-        // The short form has a different user and no labels of the namespace, so it may show another difference than
-        // the long form.
+        // The short form has a different user and no labels of the namespace, so its difference may not be that of the
+        // long form.
         let differing = match (evaluate(false), evaluate(true)) {
             (Some(long), Some(short)) if short.difference != long.difference => Some(long),
             (long, short) => short.or(long),
@@ -545,8 +546,8 @@ fn name(witness: &Witness) -> String {
     )
 }
 
-/// Returns the values of `decisive` and then the values of the other inputs that the expressions of both versions
-/// select, by path. The values of params are included if `with_params` is true.
+/// Returns the inputs that the expressions of both versions select, with their values. The inputs in `decisive` come
+/// first, the others are in the order of their paths. Values of params are included if `with_params` is true.
 fn inputs(
     policies: [&PreparedPolicy<'_>; 2],
     (witness, decisive): (&Witness, &[FieldPath]),

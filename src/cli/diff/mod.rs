@@ -458,7 +458,7 @@ fn cases(
     let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
     let mut seen = BTreeSet::new();
     written.retain(|probe| {
-        // Probes with other targets do not test policies.
+        // A probe with a target of any other kind does not test a policy.
         let target = probe.value.pointer("/spec/target/kind");
         target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
             && seen.insert(document_id(probe))
@@ -483,7 +483,7 @@ fn cases(
     };
     let probes = probes::read_with(written, &ids, findings, &mut unknown);
     let probes = probes.map_err(CliError::Broken)?;
-    // A probe with `policyNames` may also test a policy of `pairs`.
+    // A probe with `policyNames` may also test a policy of `pairs`. It does not count as skipped.
     for probe in &probes {
         skipped.remove(&document_id(&probe.object));
     }

@@ -76,7 +76,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     if !report.one_sided.is_empty() {
         out.push('\n');
     }
-    // The last line reports that no request matches a policy.
+    // If no request matches any policy, the last line reports that instead.
     if !report.unmatched.is_empty() && report.unmatched.len() < report.summary.policies {
         let text = format!(
             "not compared, because no request matches: {}",
@@ -88,7 +88,7 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     let groups = report.groups.iter().map(|group| &group.policy);
     let changed = report.settings.iter().map(|setting| &setting.policy);
     let expressions = report.expressions.iter().map(|it| &it.policy);
-    // The order is that of the groups.
+    // The groups determine the order of the policies. Policies without a group follow.
     let mut policies: Vec<&String> = Vec::new();
     for policy in groups.chain(changed).chain(expressions) {
         if !policies.contains(&policy) {

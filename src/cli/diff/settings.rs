@@ -119,7 +119,7 @@ impl Results {
     }
 }
 
-/// Returns the settings that differ between the versions of a policy that both exist.
+/// Returns the settings that differ between two versions of a policy. Empty unless both versions exist.
 pub(super) fn between(
     pair: &PolicyPair,
     [before, after]: [&PolicySet<'_>; 2],
@@ -265,8 +265,8 @@ impl Settings {
     }
 }
 
-/// Returns an object without defaults, and with sorted lists, whose order has no meaning. Returns `null` for an empty
-/// object.
+/// Returns an object in a form for comparison: without empty values and defaults, and with sorted lists. `null` for an
+/// empty object.
 fn value(object: Option<&impl Serialize>) -> Value {
     let value = object.and_then(|it| serde_json::to_value(it).ok());
     value.map_or(Value::Null, |value| normalized("", value))

@@ -143,7 +143,6 @@ fn text_edits(context: &Context<'_>, file: &File, edits: &[Edit]) -> Vec<TextEdi
     edits.collect()
 }
 
-/// Returns the edit of one document.
 pub(super) fn workspace_edit(file: &File, edits: Vec<TextEdit>) -> WorkspaceEdit {
     WorkspaceEdit {
         changes: Some(HashMap::from([(file.uri.clone(), edits)])),
@@ -166,14 +165,14 @@ fn fix_all(context: &Context<'_>, file: &Arc<File>, report: &CheckReport) -> Opt
     })
 }
 
-/// Returns the byte offset and the line of a comment that allows the finding at the byte `at`. The comment is above the
-/// innermost field or item from which it applies to the line of the finding.
+/// Returns a comment that allows the finding at the byte `at`, and the byte offset of the line to insert. The comment
+/// is above the innermost field or item for which it applies to the finding.
 fn allow_comment(file: &Arc<File>, finding: &Finding, at: usize) -> Option<(usize, String)> {
     let source = &file.source;
     let item = cursor::item_at(file, at)?;
     let field = cursor::field_at(source, &item, at);
     let line = source.place(at).line;
-    // The lines of the fields from the innermost to the outermost.
+    // The lines of the fields that contain the finding, the innermost first.
     let mut lines = vec![line];
     let mut steps = field.steps;
     while steps.pop().is_some() {
@@ -202,8 +201,7 @@ fn allow_comment(file: &Arc<File>, finding: &Finding, at: usize) -> Option<(usiz
     comments.find(|(start, comment)| applies(source, *start, comment, line))
 }
 
-/// Returns true if a comment that is inserted at the byte `start` applies to the line `line`, counted without the
-/// comment.
+/// Returns true if a comment that is inserted at the byte `start` applies to the line `line` of the original source.
 fn applies(source: &SourceText, start: usize, comment: &str, line: usize) -> bool {
     let Some((before, after)) = source.text().split_at_checked(start) else {
         return false;

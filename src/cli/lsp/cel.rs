@@ -33,13 +33,12 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// Returns the characters of the name.
     pub(super) fn text<'t>(&self, text: &'t str) -> &'t str {
         text.get(self.range.clone()).unwrap_or_default()
     }
 }
 
-/// Returns true for a token that is a name or, before the cursor, may become one.
+/// Returns true for a token that is a name, or that a user may extend to a name.
 fn is_name(kind: Kind) -> bool {
     matches!(
         kind,
@@ -133,7 +132,7 @@ pub(super) enum Scope {
         /// The path of the receiver, if it is a part of an input.
         path: Option<FieldPath>,
     },
-    /// Elsewhere: the variables of the enclosing macros, the innermost last.
+    /// Not after a dot: the variables of the enclosing macros, the innermost last.
     Global(Vec<(Arc<str>, Type)>),
 }
 
@@ -166,7 +165,6 @@ pub(super) fn scope(text: &str, name: &Name, env: &Env) -> Option<Scope> {
     })
 }
 
-/// Returns the type of the value whose fields are selected. The receiver of `.?` may be an optional.
 fn receiver_type(checked: &CheckedAst, receiver: ExprId) -> Type {
     checked.type_of(receiver)
 }
@@ -198,9 +196,9 @@ fn check(before: &str, env: &Env) -> Option<(CheckedAst, ExprId)> {
 /// An open bracket or conditional.
 enum Open {
     Bracket(&'static str),
-    /// `{`. True after the colon of an entry.
+    /// A `{`. The flag is true after the colon of an entry.
     Brace(bool),
-    /// `?` without its `:`.
+    /// A `?` of a conditional before its `:`.
     Conditional,
 }
 
@@ -347,7 +345,6 @@ fn locals(checked: &CheckedAst, id: ExprId) -> Vec<(Arc<str>, Type)> {
     locals
 }
 
-/// Returns the variables of a macro with their types.
 fn variables(checked: &CheckedAst, fold: &crate::cel::ast::Comprehension) -> Vec<(Arc<str>, Type)> {
     let (key, value) = match checked.type_of(fold.iter_range) {
         Type::List(elem) => (Type::Int, (*elem).clone()),

@@ -94,7 +94,7 @@ impl Checker {
             shown: HashSet::new(),
         };
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        // Without the thread, there are no diagnostics.
+        // If the thread cannot start, there are no diagnostics.
         let _ = thread.spawn(move || worker.run());
         Self {
             jobs: sender,
@@ -127,7 +127,7 @@ impl Checker {
     }
 }
 
-/// The jobs that wait, at most one for each file.
+/// The waiting jobs, at most one for each file.
 #[derive(Default)]
 struct Pending {
     /// The jobs of open documents, in order.
@@ -201,7 +201,7 @@ impl Worker {
         }
     }
 
-    /// Returns false if the job was cancelled.
+    /// Runs a job. Returns false if it was cancelled.
     fn process(&mut self, job: &Job) -> bool {
         match job {
             Job::Check(file, _) if self.is_unrelated(file) => {}

@@ -22,7 +22,6 @@ use crate::status::message;
 /// The values and type names that each expression can use.
 const WORDS: [&str; 3] = ["true", "false", "null"];
 
-/// Returns the completions at a position.
 pub(super) fn completion(context: &Context<'_>, params: &CompletionParams) -> CompletionList {
     let at = &params.text_document_position_params;
     let items = context.file(&at.text_document.uri).and_then(|file| {
@@ -59,7 +58,7 @@ fn empty_expression(
     let quoted = file.with_text(format!("{before}''{after}"));
     let item = cursor::item_at(&quoted, byte)?;
     let expression = cursor::expression_at(&quoted.source, &item, byte + 1)?;
-    // The completions are for the original document, which does not contain the quotes.
+    // The quotes only help to find the expression. The completions apply to the original document, so they use `byte`.
     in_expression(context, (file, &item), &expression, byte)
 }
 
@@ -128,7 +127,7 @@ fn in_expression(
     let offset = expression.offset(byte);
     let name = cel::name_at(expression.text, offset)?;
     let bytes = expression.bytes(&name.range);
-    // The end of an expression may be on another line.
+    // The range of an empty name may extend to the next line of the file, so it is not used.
     let replaced = if name.range.is_empty() {
         byte..byte
     } else {
@@ -168,7 +167,7 @@ fn members(sites: &[KindSite], name: &Name, completions: &mut Completions) {
         let Scope::Member { receiver, path } = &site.scope else {
             continue;
         };
-        // `math.greatest` is a function, not a member of a variable.
+        // In `math.greatest`, `math` is a namespace of functions, not a variable.
         let namespace = path.as_ref().filter(|path| path.fields.is_empty());
         if let Some(namespace) = namespace.filter(|_| receiver.is_dyn_or_error())
             && site.env.is_namespace(&namespace.root)
@@ -214,7 +213,6 @@ fn members(sites: &[KindSite], name: &Name, completions: &mut Completions) {
     }
 }
 
-/// Returns the signatures of overloads.
 fn labels(overloads: &[&Overload]) -> Vec<String> {
     let labels = overloads.iter();
     labels

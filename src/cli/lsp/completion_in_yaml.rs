@@ -66,7 +66,7 @@ pub(super) fn completion(
     let word = before.trim_end_matches(is_word).len();
     let field = cursor::field_at(source, item, byte);
     let is_item = before.trim_start().starts_with("- ") && !before.contains(": ");
-    // An item is a value only in a list of strings.
+    // An item of a list is completed as a value only if it is a string.
     let is_value = if is_item {
         is_string_item(context, item, &field.steps)
     } else {
@@ -128,7 +128,6 @@ fn is_string_item(context: &Context<'_>, item: &Item<'_>, steps: &[Step]) -> boo
     })
 }
 
-/// Returns the schema of an object.
 fn schema(context: &Context<'_>, item: &Item<'_>) -> Option<Arc<DeclType>> {
     let (group, version) = GroupVersion::split(item.text("apiVersion").unwrap_or_default());
     let gvk = Gvk::new(group, version, item.kind_name());

@@ -62,12 +62,11 @@ impl<'a> Item<'a> {
         node?.as_str()
     }
 
-    /// Returns the kind as written.
+    /// Returns the field `kind`, or an empty string.
     pub(super) fn kind_name(&self) -> &'a str {
         self.text("kind").unwrap_or_default()
     }
 
-    /// Returns the name of the object.
     pub(super) fn name(&self) -> Option<&'a str> {
         self.text("metadata.name")
     }
@@ -403,7 +402,7 @@ pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) ->
         let is_within = item.document.bytes(&node.span).contains(&byte);
         let is_item = matches!(step, Step::Index(_));
         let begins_before = key.start < line_start;
-        // The dashes of a list may be in the column of its key.
+        // The items of a list may have the same indentation as the key of the list.
         let is_dash = !is_item
             && line.trim_start().starts_with('-')
             && matches!(node.data, Data::List(_) | Data::Scalar(Value::Null, _));
@@ -423,7 +422,6 @@ pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) ->
     }
 }
 
-/// An expression in a file.
 pub(super) struct Expression<'a> {
     pub(super) field_ref: String,
     pub(super) text: &'a str,
@@ -493,7 +491,7 @@ impl<'a> Expression<'a> {
         let Some((last, character)) = part.char_indices().next_back() else {
             return start..end.max(start);
         };
-        // The character after the range may be on another line.
+        // The next character may be on another line. The range then ends after its last character.
         let last = self.byte(range.start + last);
         let between = self.source.text().get(last..end).unwrap_or_default();
         let end = if between.contains('\n') {
@@ -505,7 +503,6 @@ impl<'a> Expression<'a> {
     }
 }
 
-/// Returns the expressions of an object.
 pub(super) fn expressions<'a>(source: &'a SourceText, item: &Item<'a>) -> Vec<Expression<'a>> {
     let fields = item.expressions().into_iter();
     fields
@@ -513,7 +510,6 @@ pub(super) fn expressions<'a>(source: &'a SourceText, item: &Item<'a>) -> Vec<Ex
         .collect()
 }
 
-/// Returns the expression at a byte of the file.
 pub(super) fn expression_at<'a>(
     source: &'a SourceText,
     item: &Item<'a>,

@@ -9,13 +9,12 @@ use crate::cel::types::Type;
 pub(super) struct Macro {
     pub(super) name: &'static str,
     pub(super) receiver: Receiver,
-    /// The names of the parameters.
     pub(super) params: &'static [&'static str],
     pub(super) result: &'static str,
     pub(super) summary: &'static str,
 }
 
-/// The receivers of a macro.
+/// The values on which a macro can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiver {
     None,

@@ -26,7 +26,6 @@ const MAX_KINDS: usize = 5;
 /// Maximum number of enumerated values that are listed.
 const MAX_VALUES: usize = 12;
 
-/// Returns the hover at a position.
 pub(super) fn hover(context: &Context<'_>, params: &HoverParams) -> Option<Hover> {
     let at = &params.text_document_position_params;
     let file = context.file(&at.text_document.uri)?;
@@ -101,7 +100,6 @@ fn describe_name(
     Some(out.trim_end().to_owned())
 }
 
-/// Returns the type of a name at a site.
 fn type_of(site: &KindSite, name: &str) -> Option<String> {
     let type_ = match &site.scope {
         Scope::Member { receiver, .. } => typing::field_type(receiver, name)?,

@@ -30,7 +30,6 @@ pub(super) const SHOW: &str = "vap.showCase";
 /// Maximum length of the title of a lens, in code points.
 const MAX_TITLE: usize = 160;
 
-/// Returns the lenses of a document.
 pub(super) fn lenses(context: &Context<'_>, params: &CodeLensParams) -> Vec<CodeLens> {
     let Some(file) = context.file(&params.text_document.uri) else {
         return Vec::new();

@@ -30,7 +30,7 @@ enum Symbol {
     Variable { object: usize, name: String },
     /// A policy.
     Policy { is_mutating: bool, name: String },
-    /// The kind of params.
+    /// The kind of a policy's params.
     Kind(Gvk),
 }
 
@@ -215,7 +215,6 @@ fn location(context: &Context<'_>, file: &File, bytes: &Bytes<usize>) -> Locatio
     }
 }
 
-/// Returns the definitions of the name at a position.
 pub(super) fn definition(context: &Context<'_>, params: &DefinitionParams) -> Vec<Location> {
     let at = &params.text_document_position_params;
     let Some((file, symbol, _)) = symbol_at(context, at) else {
@@ -228,7 +227,6 @@ pub(super) fn definition(context: &Context<'_>, params: &DefinitionParams) -> Ve
         .collect()
 }
 
-/// Returns the references to the name at a position.
 pub(super) fn references(context: &Context<'_>, params: &ReferenceParams) -> Vec<Location> {
     let at = &params.text_document_position_params;
     let Some((file, symbol, _)) = symbol_at(context, at) else {

@@ -54,7 +54,6 @@ impl Outbox {
         self.send(json!({"method": method, "params": params}));
     }
 
-    /// Sends the response to a request.
     pub(super) fn respond(&self, id: &Value, outcome: Outcome) {
         self.send(match outcome {
             Ok(result) => json!({"id": id, "result": result}),
@@ -91,5 +90,4 @@ impl Failure {
     }
 }
 
-/// The result of a request.
 pub(super) type Outcome = Result<Value, Failure>;

@@ -25,7 +25,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// A feature: converts the parameters of a request to its result.
 type Handler = fn(&Context<'_>, Value) -> Outcome;
 
-/// The methods of the features.
+/// The LSP method of each feature.
 const HANDLERS: &[(&str, Handler)] = &[
     ("textDocument/codeAction", |context, params| {
         handle(params, |params| actions::actions(context, params))
@@ -126,7 +126,7 @@ impl Requests {
             cancelled: Arc::clone(&cancelled),
         };
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        // Without the thread, requests have no response.
+        // If the thread cannot start, requests get no response.
         let _ = thread.spawn(move || worker.run());
         Self {
             jobs: sender,
@@ -158,7 +158,7 @@ impl Requests {
             .cancelled
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // The set is small unless the client cancels requests that it never sent.
+        // The limit matters only if the client cancels requests that it never sent.
         if cancelled.len() < 1_000 {
             cancelled.insert(id.to_string());
         }

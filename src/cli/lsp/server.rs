@@ -115,8 +115,8 @@ struct Session {
     cluster: Option<Reader>,
     /// The messages about the cluster that the client has received.
     shown: BTreeSet<String>,
-    /// True if a change of an open document may affect the findings about files that are not open. They are checked again
-    /// when a document is saved or closed.
+    /// True if a change of an open document may affect the findings about files that are not open. These files are
+    /// checked again when a document is saved or closed.
     affects_closed: bool,
 }
 
@@ -214,7 +214,6 @@ impl Server {
     }
 }
 
-/// Returns the folders of the workspace.
 fn folders(params: &Value) -> Vec<PathBuf> {
     let uris: Vec<&str> = match params.get("workspaceFolders") {
         Some(Value::Array(folders)) => {
@@ -418,7 +417,7 @@ impl Session {
             .workspace
             .file(&path)
             .filter(|file| file.version.is_some());
-        // A document must be open before it changes.
+        // Changes of a document that is not open are ignored.
         let Some(file) = file else { return };
         let mark = if file.source.has_byte_order_mark() {
             "\u{feff}"
@@ -555,7 +554,6 @@ impl Session {
     }
 }
 
-/// Returns the features of the server.
 fn capabilities(encoding: Encoding) -> Value {
     json!({
         "positionEncoding": encoding.name(),

@@ -22,7 +22,6 @@ const LISTS: &[(&[&str], &str, SymbolKind)] = &[
 /// Maximum length of the name of a symbol, in code points.
 const MAX_NAME: usize = 80;
 
-/// Returns the symbols of a document.
 pub(super) fn symbols(
     context: &Context<'_>,
     params: &DocumentSymbolParams,

@@ -10,7 +10,6 @@ use super::positions::{self, Encoding};
 use super::requests;
 use super::workspace::Workspace;
 
-/// The mark of the cursor.
 const CURSOR: &str = "⟨⟩";
 
 /// The beginning of a policy for deployments, up to its variables.
@@ -307,7 +306,7 @@ fn hover_shows_type_kinds_and_cost() {
         "variables.containers.al⟨⟩l(c, true)",
         &["collection.all(x, condition)"],
     );
-    // Half-written code after the name does not matter.
+    // Incomplete code after the name does not affect the hover.
     check_hover(
         "object.spec.rep⟨⟩licas <= && (",
         &["object.spec.replicas: int"],

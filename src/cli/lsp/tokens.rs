@@ -16,7 +16,6 @@ pub(super) const TYPES: [&str; 9] = [
     "operator",
 ];
 
-/// Returns the tokens of a document.
 pub(super) fn tokens(
     context: &Context<'_>,
     params: &SemanticTokensParams,

@@ -22,7 +22,7 @@ const CONTENT_LENGTH: &str = "content-length";
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
     Message(Value),
-    /// The frame has no valid content; contains the reason.
+    /// A frame without valid content, with the reason.
     Malformed(String),
 }
 

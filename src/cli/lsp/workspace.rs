@@ -80,7 +80,8 @@ impl File {
         objects.all_policies().next().is_some() || n_bindings + n_others > 0
     }
 
-    /// Returns the fields of containers that the policies of the file check. The version of the API server must not change.
+    /// Returns the container fields that the policies of the file check. The result is cached, so all calls must pass
+    /// the same version.
     fn containers(&self, version: KubernetesVersion) -> &[CheckedContainers] {
         self.containers.get_or_init(|| {
             let policies = self.objects().policies.iter();
@@ -89,7 +90,6 @@ impl File {
         })
     }
 
-    /// Reads the objects of the file.
     pub(super) fn read(&self, filter: KindFilter) -> Input {
         let mut input = Input::default();
         self.add_to(&mut input, filter);
@@ -123,7 +123,7 @@ impl File {
     }
 }
 
-/// The state of a workspace at one time.
+/// A snapshot of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Workspace {
     folders: Vec<PathBuf>,
@@ -190,7 +190,6 @@ impl Workspace {
         self.reload()
     }
 
-    /// Sets the data of the cluster.
     pub(super) fn set_cluster(&mut self, cluster: ClusterState) {
         self.cluster = Some(Arc::new(cluster));
         self.known = Arc::default();
@@ -267,7 +266,6 @@ impl Workspace {
         })
     }
 
-    /// Returns the file with the path.
     pub(super) fn file(&self, path: &Path) -> Option<&Arc<File>> {
         self.files.get(path)
     }

@@ -42,7 +42,7 @@ pub(super) fn xor(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(source.bytes(&whole)?, text))
 }
 
-/// Replaces `lambda x: ...` in the arguments of a macro by `x, ...`.
+/// Replaces `lambda x: ...` in the arguments of a macro with `x, ...`.
 pub(super) fn python_lambda(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (1..source.len()).find(|n| {
         source.word(*n) == Some("lambda")
@@ -58,7 +58,7 @@ pub(super) fn python_lambda(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Replaces `every x in list { a }` of Rego by `list.all(x, a)`, and explains `some x in list`.
+/// Replaces `every x in list { a }` of Rego with `list.all(x, a)`, and explains `some x in list`.
 pub(super) fn quantifier(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (0..source.len()).find(|n| {
         matches!(
@@ -88,7 +88,7 @@ pub(super) fn quantifier(source: &TokenText<'_>) -> Option<Proposal> {
     Some(Proposal::edit(bytes, new))
 }
 
-/// Replaces `f'{a} is b'` of Python by `string(a) + ' is b'`.
+/// Replaces `f'{a} is b'` of Python with `string(a) + ' is b'`.
 pub(super) fn formatted_string(source: &TokenText<'_>) -> Option<Proposal> {
     let n = (0..source.len()).find(|n| {
         matches!(source.word(*n), Some("f" | "F"))
