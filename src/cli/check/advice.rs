@@ -23,7 +23,7 @@ const MAX_NODES: usize = 1_000;
 /// Maximum number of `has(` occurrences to examine before the location of an error.
 const MAX_CALLS: usize = 20;
 
-/// Returns the hint for a finding of `rule` at `location` of `expression`, if there is one.
+/// Returns a hint for the finding of `rule` at `location` of `expression`.
 pub(super) fn advice(
     policy: &CompiledPolicy,
     expression: &PolicyExpression,

@@ -204,7 +204,6 @@ fn version_finding<T>(object: &Object<T>, severity: Severity, message: &str) -> 
     finding
 }
 
-/// Returns the edit that replaces the `apiVersion` of the object.
 fn changed_version<T>(object: &Object<T>, intended: &str) -> Option<Edit> {
     let document = &object.document;
     let node = document.node.get("apiVersion")?;

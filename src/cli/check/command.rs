@@ -205,7 +205,6 @@ fn fix_messages(fixes: &[FixReport], is_dry: bool) -> Vec<String> {
     messages
 }
 
-/// Returns the line about a finding whose fix was withheld.
 fn withheld_message(finding: &Finding) -> Option<String> {
     let (place, reason) = finding.location.place.zip(finding.fix_objection)?;
     let (file, rule) = (clean(&finding.location.file), finding.rule.id());

@@ -30,9 +30,9 @@ const ABOUT_SUPPRESSIONS: [Rule; 3] = [
 /// The meaning of a comment that begins with `# vap:`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Directive {
-    /// Suppresses findings of the rules, for a reason.
+    /// The rules whose findings are suppressed, and the reason.
     Allow(Vec<Rule>, String),
-    /// Invalid, with a message and a hint.
+    /// An invalid comment: the message and a hint.
     Invalid(String, String),
     /// Any other comment, such as `# vap: validates names`.
     Other,

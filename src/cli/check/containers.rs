@@ -20,7 +20,7 @@ pub(in crate::cli) struct CheckedContainers {
 }
 
 impl CheckedContainers {
-    /// Returns the fields that a policy reads.
+    /// Collects the container fields that a policy reads.
     pub(in crate::cli) fn new(policy: &RequestPolicy, version: KubernetesVersion) -> Self {
         let compiled = CompiledPolicy::from_parts(policy.clone(), None, version);
         Self {

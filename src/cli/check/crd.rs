@@ -271,7 +271,7 @@ fn definition_finding(crd: &Object<Crd>, error: &DefinitionError) -> Finding {
     finding
 }
 
-/// Names of other languages for the types of a schema.
+/// Names of types in other languages, each with the type in a schema.
 const TYPES: [(&str, &str); 11] = [
     ("int", "integer"),
     ("int32", "integer"),

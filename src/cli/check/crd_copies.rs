@@ -63,7 +63,6 @@ impl CrdCopies {
         }
     }
 
-    /// Returns true if no definition has different copies.
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

@@ -325,7 +325,6 @@ fn is_of_mutations(name: &str) -> bool {
     name == JSON_PATCH || name == "jsonpatch" || is_object(name)
 }
 
-/// Returns the names of the variables that do not compile.
 fn failed_variables(analysis: &PolicyAnalysis) -> HashSet<&str> {
     let failed = analysis.errors.iter().filter_map(|(field_ref, ..)| {
         let expression = analysis.expression(field_ref)?;
@@ -335,7 +334,6 @@ fn failed_variables(analysis: &PolicyAnalysis) -> HashSet<&str> {
     failed.collect()
 }
 
-/// Returns true if `expression` reads one of `variables`.
 fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
     let Ok(ast) = expression.parsed() else {
         return false;
@@ -772,7 +770,6 @@ pub(super) fn finding_at(
     }
 }
 
-/// Returns a finding at `location` of `expression`.
 pub(super) fn finding_in(
     policy: &Object<RequestPolicy>,
     expression: &PolicyExpression,

@@ -75,8 +75,8 @@ impl LazyCrd {
 }
 
 impl Known {
-    /// Combines the built-in APIs of `version` and `crds`. Records the group versions that `policies` refer to but that
-    /// are unknown. Without a version, uses the newest version.
+    /// Combines the built-in APIs of `version` and `crds`. Records the unknown group versions that `policies` refer to.
+    /// Without a version, uses the newest version.
     ///
     /// # Errors
     /// Returns an error if the built-in schemas cannot be read.

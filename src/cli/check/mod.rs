@@ -281,9 +281,7 @@ struct ReadObjects<'r, 'a> {
     /// The input of `--crds` without its definitions.
     crds: Input,
     cluster: ClusterData,
-    /// The number of definitions in the input.
     n_crds: usize,
-    /// The names of all definitions.
     crd_names: Vec<String>,
     of_input: Vec<Finding>,
     /// The findings about the definitions for each of the other versions.
@@ -291,7 +289,6 @@ struct ReadObjects<'r, 'a> {
     no_crds: Option<Finding>,
 }
 
-/// Checks the objects that were read, and returns the report.
 fn check_read(
     options: &Options,
     settings: &Settings,

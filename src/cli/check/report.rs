@@ -664,7 +664,6 @@ fn invalid_bindings<'a>(input: &'a Input, kind: &str) -> Vec<(&'a str, Option<&'
     bindings.collect()
 }
 
-/// Returns the directory of a file.
 fn directory(file: &str) -> Option<&Path> {
     Path::new(file).parent()
 }

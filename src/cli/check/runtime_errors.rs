@@ -504,7 +504,6 @@ fn uncovered(policy: &Object<RequestPolicy>, uncovered: Uncovered) -> Vec<Findin
     left.into_iter().chain(none).map(finding).collect()
 }
 
-/// Returns the severity of a failing expression.
 fn severity(consequence: Consequence) -> Severity {
     match consequence {
         Consequence::Denied => Severity::Warning,

@@ -474,7 +474,7 @@ fn is_name(text: &str) -> bool {
 /// Common fields of objects. The search for an undeclared field descends into them.
 const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 
-/// The fields of the object itself.
+/// The top-level fields of most objects.
 const ROOT_FIELDS: [&str; 3] = ["metadata", "spec", "status"];
 
 /// Maximum depth of the search for a field.

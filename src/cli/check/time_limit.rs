@@ -14,8 +14,8 @@ use crate::policy::rule::Rule;
 /// Time limit for the check of one policy or CustomResourceDefinition.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// The time after which a check can be cancelled. Shorter checks always complete, so that frequent changes do not
-/// prevent all results.
+/// The time after which a check can be cancelled. Shorter checks always complete, so frequent changes cannot cancel
+/// every check.
 const MIN_TIME: Duration = Duration::from_millis(500);
 
 /// A flag that cancels checks whose results are no longer needed.

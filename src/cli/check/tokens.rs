@@ -49,12 +49,10 @@ impl<'a> TokenText<'a> {
         (first.start <= last.end).then_some(first.start as usize..last.end as usize)
     }
 
-    /// Returns the source of the tokens.
     pub(super) fn source(&self, tokens: &Range<usize>) -> Option<&'a str> {
         self.text.get(self.bytes(tokens)?)
     }
 
-    /// Returns the source of one token.
     pub(super) fn word(&self, n: usize) -> Option<&'a str> {
         self.source(&(n..n + 1))
     }

@@ -164,7 +164,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Removes empty fields, and replaces empty expressions by empty strings, so that the indices of others remain.
+/// Removes empty fields. Replaces empty expressions with empty strings, so that other expressions keep their indices.
 fn fill_empty(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -358,7 +358,7 @@ pub(super) struct Field<'a> {
 pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) -> Field<'a> {
     let column = |byte: usize| source.place(byte).column;
     let line = source.line(source.place(byte).line);
-    // Content of a blank line is indented like the cursor, and other content by its own indentation.
+    // On a blank line, the cursor determines the indentation. On other lines, the leading spaces do.
     let indent = line.chars().take_while(|c| *c == ' ').count();
     let is_blank = line.trim().is_empty();
     let own_column = if is_blank { column(byte) } else { indent + 1 };
@@ -385,7 +385,7 @@ pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) ->
             Data::List(items) => {
                 let items = items.iter().enumerate().map(|(n, node)| {
                     let span = item.document.bytes(&node.span);
-                    // The dash precedes the item.
+                    // An item begins at its dash, two bytes before its content.
                     let start = span.start.saturating_sub(2);
                     (start..span.start, Step::Index(n), node)
                 });

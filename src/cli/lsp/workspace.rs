@@ -287,8 +287,8 @@ impl Workspace {
         self.insert(&path, Some(&file))
     }
 
-    /// Replaces a file by its content on disk, and removes it if there is none. The text of an open document remains unless
-    /// the document was closed.
+    /// Replaces a file with its content on disk, or removes it if there is none. An open document keeps its text unless
+    /// `is_closed` is true.
     pub(super) fn read_from_disk(&mut self, path: &Path, is_closed: bool) -> Effect {
         let is_open = self.file(path).is_some_and(|file| file.version.is_some());
         if is_open && !is_closed {

@@ -255,7 +255,7 @@ fn remove_consequences(
     }
 }
 
-/// Returns the code that the fixes of type errors replace, by file.
+/// Returns the edits of the fixes of type errors.
 fn replaced_code(findings: &[Finding]) -> Vec<Edit> {
     let of_types = findings.iter().filter(|finding| {
         let is_type = matches!(
@@ -298,7 +298,6 @@ fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
     }
 }
 
-/// Counts the policies in each file of an input.
 fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     let mutating = input.mutating_policies.iter().map(|it| &it.shared.source);
     let sources = input.policies.iter().map(|it| &it.source).chain(mutating);
@@ -429,7 +428,7 @@ impl ReplacedPart {
     }
 }
 
-/// The variables that most expressions read.
+/// Names that most expressions contain. They do not indicate that two expressions read the same field.
 const ROOTS: [&str; 5] = ["object", "oldObject", "request", "metadata", "spec"];
 
 /// The match conditions of each owner that are assumed to be true.

@@ -201,7 +201,6 @@ fn wrong_scope_hides_no_findings() {
     assert_eq!(scope_fix(&two), None);
 }
 
-/// Returns a policy with a rule and an expression.
 fn policy(rule: &str, expression: &str) -> String {
     POLICY
         .replace("matchConstraint:", "matchConstraints:")

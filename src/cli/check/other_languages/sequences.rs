@@ -8,11 +8,11 @@ use crate::cli::check::tokens::TokenText;
 
 /// A comprehension such as `a.b for a in list if c` of Python, or `for a in list : a.b if c` of Terraform.
 struct Comprehension {
-    /// The brackets that enclose it.
+    /// The indices of the enclosing brackets.
     open: usize,
     close: usize,
     value: Range<usize>,
-    /// One variable, or two with a comma.
+    /// The tokens of one variable, or of two variables with a comma.
     variables: Range<usize>,
     list: Range<usize>,
     condition: Option<Range<usize>>,

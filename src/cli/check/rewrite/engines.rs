@@ -18,7 +18,7 @@ const REQUEST: [&str; 10] = [
     "userInfo",
 ];
 
-/// The fields of an object.
+/// The top-level fields of Kubernetes objects.
 const OBJECT: [&str; 6] = ["apiVersion", "data", "kind", "metadata", "spec", "status"];
 
 /// Hints about variables of policy engines and other languages.

@@ -84,8 +84,7 @@ pub(crate) fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool 
         )
 }
 
-/// Returns the operator of a comparison with null that begins at `n`, such as `!== undefined`, and the end of the
-/// comparison. The first value is true for `==`.
+/// Returns the end of a comparison with null that begins at `n`, such as `!== undefined`. The bool is true for `==`.
 pub(crate) fn null_comparison(source: &TokenText<'_>, n: usize) -> Option<(bool, usize)> {
     let is_equal = match source.kind(n)? {
         Kind::Equals => true,

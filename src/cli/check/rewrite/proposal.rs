@@ -62,7 +62,8 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns true if all rules of the policy only match requests with this operation, and match such requests.
+    /// Returns true if each rule of the policy matches requests with this operation, and no others. False without
+    /// rules.
     pub(super) fn has_only(&self, operation: &str) -> bool {
         let constraints = self.policy.match_constraints.iter();
         let mut rules = constraints

@@ -76,7 +76,7 @@ fn without_brackets(source: &TokenText<'_>) -> Option<Proposal> {
     Some(proposal.with_reason("a condition has no brackets"))
 }
 
-/// Returns a hint about a default value or a divisor after `//`, which begins a comment.
+/// Returns a hint about a default value or a divisor after `//`. In CEL, `//` begins a comment.
 fn value_in_comment(source: &TokenText<'_>) -> Option<Proposal> {
     let last = source.len().checked_sub(1)?;
     let after = source.text.get(source.bytes(&(last..last + 1))?.end..)?;
@@ -92,7 +92,7 @@ fn value_in_comment(source: &TokenText<'_>) -> Option<Proposal> {
     })
 }
 
-/// Proposes to append the call `call` to the expression `text`, which a hint does not quote if it is long.
+/// Proposes to append the call `call` to the expression `text`. The hint does not quote a long expression.
 pub(super) fn appended(bytes: Range<usize>, text: &str, call: &str) -> Proposal {
     let proposal = Proposal::edit(bytes, format!("{text}{call}"));
     if text.len() + call.len() <= MAX_SHOWN {

@@ -22,8 +22,8 @@ pub(super) fn seconds(
     })
 }
 
-/// Proposes to convert an operand of a sum of a string and a duration or timestamp. A string that is a timestamp or a
-/// duration is converted. Otherwise, the sum is a concatenation of strings.
+/// Proposes a conversion for a sum of a string and a duration or timestamp. A string that contains a timestamp or a
+/// duration is converted. For any other string literal, the duration or timestamp is converted to a string.
 pub(super) fn time_sum(
     source: &TokenText<'_>,
     (tokens, type_): (&Range<usize>, &Type),
