@@ -119,7 +119,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the noun for texts.
+    /// Returns the noun that messages use.
     pub(super) const fn noun(self) -> &'static str {
         match self {
             Self::Message => "message",

@@ -45,7 +45,6 @@ impl PolicyPair {
     }
 }
 
-/// Returns the policy with the index `n` in a policy set.
 fn policy_object<'a>(policy_set: &PolicySet<'a>, n: Option<usize>) -> Option<&'a RequestPolicy> {
     let policy = n.and_then(|n| policy_set.policies.get(n));
     policy.map(|policy| &policy.object.value)

@@ -71,7 +71,7 @@ pub enum SettingField {
 }
 
 impl SettingField {
-    /// Returns the name for texts.
+    /// Returns the name that the output shows.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::FailurePolicy => "failurePolicy",
@@ -112,7 +112,6 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Adds the result of a request.
     pub(super) fn add(&mut self, result: &PolicyResult) {
         self.has_errors |= !result.errors.is_empty();
         self.has_violations |= !result.violations.is_empty();

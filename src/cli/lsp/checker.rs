@@ -29,7 +29,7 @@ pub(super) struct Reports(Arc<Mutex<HashMap<PathBuf, VersionReport>>>);
 type VersionReport = (i32, Arc<CheckReport>);
 
 impl Reports {
-    /// Returns the report about this version of the document.
+    /// Returns the report on a file. `None` unless the current version of the file was checked.
     pub(super) fn of(&self, file: &File) -> Option<Arc<CheckReport>> {
         let reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (version, report) = reports.get(&file.path)?;
@@ -130,7 +130,7 @@ impl Checker {
 /// The waiting jobs, at most one for each file.
 #[derive(Default)]
 struct Pending {
-    /// The jobs of open documents, in order.
+    /// The jobs of open documents, the oldest first.
     open: VecDeque<Job>,
     /// The jobs of other files, by path.
     closed: BTreeMap<PathBuf, Job>,

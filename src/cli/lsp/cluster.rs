@@ -21,7 +21,7 @@ use crate::schema::GroupVersion;
 #[derive(Debug)]
 pub(super) struct ClusterState {
     pub(super) served: Arc<Served>,
-    /// The data except for the served APIs.
+    /// The data of the cluster except the served APIs.
     pub(super) data: ClusterData,
     /// The bindings of the workspace's policies that are only in the cluster.
     pub(super) bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,

@@ -62,7 +62,7 @@ fn empty_expression(
     in_expression(context, (file, &item), &expression, byte)
 }
 
-/// Collects completions with the same replaced range.
+/// Collects completions that replace the same range.
 struct Completions {
     range: Range,
     has_snippets: bool,

@@ -115,7 +115,7 @@ pub(super) fn completion(
     items.collect()
 }
 
-/// Returns true for the item of a list of strings.
+/// Returns true if the field at `steps` is an item of a list of strings.
 fn is_string_item(context: &Context<'_>, item: &Item<'_>, steps: &[Step]) -> bool {
     let type_ = schema(context, item).and_then(|type_| {
         let type_ = steps.iter().try_fold(&type_, descend)?;

@@ -23,7 +23,6 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the file with the URI.
     pub(super) fn file(&self, uri: &Uri) -> Option<&Arc<File>> {
         self.workspace.file(&uri::path(&uri.0))
     }

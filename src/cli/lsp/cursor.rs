@@ -54,7 +54,6 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns the string in a field.
     pub(super) fn text(&self, field_ref: &str) -> Option<&'a str> {
         let node = field_ref
             .split('.')
@@ -469,14 +468,14 @@ impl<'a> Expression<'a> {
         first..last.max(first)
     }
 
-    /// Converts a byte offset in the file to a byte offset in the text.
+    /// Converts a byte offset in the file to one in the expression.
     pub(super) fn offset(&self, byte: usize) -> usize {
         let n = self.places.partition_point(|place| *place < byte);
         let mut chars = self.text.char_indices();
         chars.nth(n).map_or(self.text.len(), |(at, _)| at)
     }
 
-    /// Converts a byte offset in the text to a byte offset in the file.
+    /// Converts a byte offset in the expression to one in the file.
     pub(super) fn byte(&self, offset: usize) -> usize {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let n = before.chars().count();
@@ -484,7 +483,7 @@ impl<'a> Expression<'a> {
         place.copied().unwrap_or_default()
     }
 
-    /// Converts bytes of the text to bytes of the file.
+    /// Converts a byte range of the expression to one of the file.
     pub(super) fn bytes(&self, range: &std::ops::Range<usize>) -> std::ops::Range<usize> {
         let (start, end) = (self.byte(range.start), self.byte(range.end));
         let part = self.text.get(range.clone()).unwrap_or_default();

@@ -20,10 +20,10 @@ use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::status::message;
 
-/// Maximum number of kinds that are listed.
+/// Maximum number of kinds that a hover lists.
 const MAX_KINDS: usize = 5;
 
-/// Maximum number of enumerated values that are listed.
+/// Maximum number of enumerated values that a hover lists.
 const MAX_VALUES: usize = 12;
 
 pub(super) fn hover(context: &Context<'_>, params: &HoverParams) -> Option<Hover> {

@@ -19,7 +19,7 @@ pub(super) enum ErrorCode {
     RequestCancelled = -32800,
 }
 
-/// The messages to the client.
+/// Sends messages to the client.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox(Sender<Option<Value>>);
 
@@ -69,7 +69,7 @@ impl Outbox {
     }
 }
 
-/// The error of a request.
+/// The error response to a request.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) code: ErrorCode,

@@ -6,12 +6,12 @@ use gen_lsp_types::{Position, Range};
 
 use crate::cli::input::{Place, SourceText};
 
-/// The unit of a position's character.
+/// The unit in which a position counts the characters of its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Encoding {
     /// Bytes.
     Utf8,
-    /// UTF-16 code units, which each client supports.
+    /// UTF-16 code units, which all clients support.
     #[default]
     Utf16,
     /// Code points.

@@ -10,7 +10,7 @@ use crate::cel::syntax::lexer;
 use crate::cel::syntax::token::{Kind, Token};
 use crate::cli::input::SourceText;
 
-/// The types of tokens, in the order of their numbers.
+/// The token types. The protocol refers to a type by its index in this list.
 pub(super) const TYPES: [&str; 9] = [
     "variable", "property", "function", "method", "macro", "string", "number", "keyword",
     "operator",

@@ -18,7 +18,6 @@ const MAX_LINE_BYTES: u64 = 4096;
 /// The name of the only header that the server uses.
 const CONTENT_LENGTH: &str = "content-length";
 
-/// A frame of the input.
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
     Message(Value),

@@ -175,7 +175,6 @@ impl Workspace {
         error
     }
 
-    /// Adds and removes folders.
     pub(super) fn change_folders(
         &mut self,
         added: Vec<PathBuf>,
