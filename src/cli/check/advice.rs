@@ -277,7 +277,7 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
             is_path.then(|| replacement(format!("has({path})")))?
         }
         Expr::Ident(name) => {
-            // CRD rules and other admission webhooks use these names for `oldObject` and `object`.
+            // CRD rules and admission webhooks have other names for `oldObject` and `object`.
             let name = match &**name {
                 "oldSelf" | "old" => "oldObject",
                 "self" | "newObject" => "object",

@@ -1,8 +1,8 @@
 //! Handles inputs with several different copies of a CustomResourceDefinition, for example in a Helm chart and in a
 //! kustomize directory.
 //!
-//! A policy is checked with the nearest copy of each definition. A field that another copy defines is not reported as
-//! undefined.
+//! A policy is checked with the nearest copy of each definition. A finding about an undefined field becomes a note if
+//! another copy defines the field.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -229,7 +229,8 @@ impl<'a> Fixes<'a> {
             let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
                 continue;
             };
-            // An expression without such a test fails for an unknown field, so the fix cannot allow more requests.
+            // An expression without `has()` and `?` fails for an unknown field. The fix of its field name cannot allow
+            // more requests.
             let tests = |text: &&str| text.contains("has(") || text.contains('?');
             let Some(text) = edit.value().filter(tests).filter(|_| is_name) else {
                 continue;

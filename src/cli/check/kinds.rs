@@ -88,8 +88,8 @@ fn misspelled_kind(
     texts.find_map(in_text)
 }
 
-/// Returns a hint about a field that only other versions of a kind have. `kinds` lack the field, and `having` have it.
-/// `None` if these are not versions of a single kind.
+/// Returns a hint about a field that only other versions of a kind have. The kinds in `kinds` lack the field, those in
+/// `having` have it. `None` if these kinds differ in more than the version.
 fn version_hint(policy: &RequestPolicy, kinds: &[String], having: &[&Gvk]) -> Option<String> {
     let kind_of = |gvk: &Gvk| Gvk::new(gvk.group.clone(), String::new(), gvk.kind.clone());
     let [first, ..] = having else { return None };

@@ -106,7 +106,8 @@ impl Known {
         Ok(apis)
     }
 
-    /// Returns these APIs for the check of other policies, whose unknown group versions replace the recorded ones.
+    /// Returns a copy of these APIs for the check of `policies`. It records the unknown group versions of these
+    /// policies instead of the previous ones.
     #[must_use]
     pub(in crate::cli) fn for_policies<'a>(
         &self,

@@ -137,7 +137,7 @@ pub(super) fn apply(sources: &[Levels], finding: &mut Finding) -> bool {
     let level = sources.iter().find_map(|levels| levels.level(finding.rule));
     let Some(level) = level else { return true };
     if is_unsuppressible(finding) {
-        // A level can raise the severity of such a finding, but not lower it.
+        // A level can raise the severity of an unsuppressible finding, but not lower it.
         if level == Level::Error {
             finding.severity = Severity::Error;
         }

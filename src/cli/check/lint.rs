@@ -177,8 +177,8 @@ fn possible_operation(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<Edi
     all_same.then(|| policy.document.edit_value(&policy.source, first, operation))?
 }
 
-/// Adds findings about match conditions that are false for every request, unless the condition has another finding.
-/// The module `lockout` reports validations.
+/// Adds findings about match conditions that are false for every request, unless the condition has another finding. The
+/// module `lockout` reports validations that are always false.
 fn always_false(analysis: &PolicyAnalysis, lints: &mut Vec<Lint>) {
     for n in &analysis.typed.always_false {
         let expression = analysis.compiled().expressions().get(*n);
@@ -205,7 +205,7 @@ fn always_false(analysis: &PolicyAnalysis, lints: &mut Vec<Lint>) {
             fix: Some(
                 "compare the condition with the resources and operations of the rules".into(),
             ),
-            // The condition may be true for kinds that other versions of Kubernetes serve.
+            // Other versions of Kubernetes may serve kinds for which the condition is true.
             is_harmless: true,
         });
     }

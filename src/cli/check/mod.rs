@@ -556,7 +556,7 @@ fn check_mutating(
     add_rules_of_bindings(&input.mutating_bindings, n_from_files, known, report);
 }
 
-/// Adds the findings about the rules of the bindings that are not from files. [`binding_findings`] adds those of files.
+/// Adds findings about the rules of bindings from a cluster. [`binding_findings`] checks the bindings from files.
 fn add_rules_of_bindings(
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     n_from_files: usize,

@@ -153,7 +153,7 @@ fn write_counts(out: &mut String, report: &CheckReport, terminal: Terminal) {
         *n_fixable += usize::from(finding.is_fixable());
     }
     let mut rows: Vec<_> = counts.into_iter().collect();
-    // The rules with the most errors are first, then those with the most warnings.
+    // Rules with the most errors come first. Rules with equal numbers of errors are sorted by warnings, then by notes.
     rows.sort_by_key(|(rule, (by_severity, _))| (by_severity.map(std::cmp::Reverse), rule.id()));
     let _ = writeln!(out, "errors  warnings   notes  fixable  rule");
     let cell = |n: usize, width: usize| match n {

@@ -343,7 +343,8 @@ impl CheckReport {
         if !is_live {
             policies.extend(facts.other_policies.iter().cloned());
         }
-        // Removes the prefix and suffix that a Kustomization adds. `None` if the result is not the name of a policy.
+        // Removes the prefix and suffix that a Kustomization adds. `None` if the result is not the name of a policy, or
+        // if the name itself is one.
         let without_affixes = |name: &'_ str| {
             let mut names = facts.name_affixes.iter().filter_map(|(prefix, suffix)| {
                 name.strip_prefix(prefix.as_str())?
@@ -359,7 +360,7 @@ impl CheckReport {
             .map(|binding| binding.value.spec.policy_name.as_str())
             .map(|name| without_affixes(name).unwrap_or_else(|| name.to_owned()))
             .collect();
-        // The policies that bindings with a misspelled name refer to.
+        // The policies whose names are misspelled in bindings.
         let mut meant_names: BTreeSet<String> = BTreeSet::new();
         for binding in bindings {
             let name = binding.value.spec.policy_name.as_str();
@@ -556,7 +557,7 @@ struct BindingFacts<'a> {
     other_policies: &'a BTreeSet<String>,
     /// The prefixes and suffixes that Kustomizations add to the names of policies.
     name_affixes: &'a [(String, String)],
-    /// The names of policies of the other kind, to which the bindings cannot refer: in the input and in the cluster.
+    /// The names of policies of the other kind, in the input and in the cluster. The bindings cannot refer to them.
     other_kind: [&'a BTreeSet<String>; 2],
     /// True if the input includes all bindings of the cluster.
     has_bindings: bool,
@@ -618,8 +619,8 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     }
 }
 
-/// Returns true if a policy name is certainly a misspelling of another: they differ by one edit within one of the
-/// segments between dashes, and not in a number.
+/// Returns true if `name` is certainly a misspelling of `meant`. The names then differ by one edit, which is within a
+/// segment between dashes and does not change a number.
 fn is_misspelled(name: &str, meant: &str) -> bool {
     let segments = |name: &str| name.split('-').map(str::to_owned).collect::<Vec<_>>();
     let (left, right) = (segments(name), segments(meant));

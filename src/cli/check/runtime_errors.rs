@@ -443,8 +443,8 @@ fn comparisons(
     relations.collect()
 }
 
-/// Adds notes about expressions that fail for some of the kinds that a wildcard matches. A request must confirm the
-/// failure. Expressions with other findings of type checking are skipped.
+/// Adds notes about expressions that fail for some of the kinds that a wildcard matches. Each note requires a request
+/// that confirms the failure. Expressions with other findings of type checking are skipped.
 ///
 /// The findings are only notes, because selectors, or bindings outside the input, may exclude these kinds.
 fn partial(

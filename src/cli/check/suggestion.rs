@@ -206,7 +206,7 @@ pub(super) fn only_function(name: &str) -> Option<&'static str> {
         }
         let names: BTreeSet<&str> = functions().collect();
         let meant = nearest_only(name, names.into_iter()).filter(|meant| *meant != name);
-        // A misspelled name of another language, such as `lenght`.
+        // Searches for a misspelled name of another language, such as `lenght`.
         let similar = || {
             let names = EQUIVALENTS
                 .iter()

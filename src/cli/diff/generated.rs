@@ -519,8 +519,8 @@ fn case(
     } else if let Some(kind) = policy.param_kind.as_ref()
         && spec.inline_params.is_empty()
     {
-        // Without params, the policy would not be evaluated. A binding without a namespace for params uses those in the
-        // namespace of the request.
+        // A policy is not evaluated without params, so the case gets an empty param object. A binding without a
+        // namespace for params uses the namespace of the request.
         let namespace = witness.request.get("namespace").and_then(Value::as_str);
         spec.params = Source::Inline;
         spec.inline_params.push(json!({

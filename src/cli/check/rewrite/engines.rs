@@ -68,8 +68,8 @@ fn parameters(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<
     })
 }
 
-/// Proposes the variable of CEL for the variable of another policy engine, such as `self` of the rules of a
-/// `CustomResourceDefinition`. `n` is the variable.
+/// Proposes the CEL variable for a variable of another policy engine, such as `object` for `self` of CRD rules. `n` is
+/// the variable.
 pub(super) fn variable(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     if let Some(proposal) = parameters(context, source, n) {
         return Some(proposal);

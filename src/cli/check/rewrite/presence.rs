@@ -44,8 +44,9 @@ pub(crate) fn presence_test(
     }
 }
 
-/// Returns `a.?b.?c` for the source of `a.b?.c`: `?.` of other languages tests the value before it, and `.?` tests the
-/// field after it. Without `?.`, only the last selection becomes optional, or the last selection and its key.
+/// Makes a selection in the source `chain` optional, as in `a.?b.?c` for `a.b?.c`. The operator `?.` of other languages
+/// tests the value before it, but `.?` tests the field after it. Without `?.`, only the last field becomes optional,
+/// and its key if it has one.
 pub(crate) fn optional_text(chain: &str) -> Option<String> {
     let is_name = |text: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

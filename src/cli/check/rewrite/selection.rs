@@ -166,7 +166,7 @@ fn null_variable(
     (receiver.len() == 1).then_some(())?;
     let bytes = source.bytes(receiver)?;
     let replace = |name: &str, reason: &str| {
-        // If the expression already reads the other variable, the replacement would compare that variable with itself.
+        // If the expression already reads the replacement, it would compare the replacement with itself.
         if reads_variable(source, name) {
             return Some(Proposal::hint(format!(
                 "{reason}: only UPDATE requests have both `object` and `oldObject`"

@@ -32,8 +32,8 @@ pub(super) enum Type {
     Number,
     /// A map of values of this type.
     Map(&'static Type),
-    /// Either an object with these fields, whose unknown fields are dropped, or a value of the other type. If the other
-    /// type is a list, a scalar counts as absent.
+    /// An object with these fields, or a value of the other type. Unknown fields of the object are dropped. If the
+    /// other type is a list, a scalar counts as absent.
     Either(&'static [Field], &'static Type),
 }
 
