@@ -184,7 +184,7 @@ pub(in crate::cli) struct ObjectResult {
 /// An object as the API server passes it to policies.
 struct Complete<'a> {
     value: Cow<'a, Value>,
-    /// Set if the defaults of the object are unknown. The value determines which policies can still be evaluated.
+    /// Present if the defaults of the object are unknown. Determines which policies can be evaluated without them.
     undefaulted: Option<UnknownDefaults>,
 }
 
@@ -536,7 +536,7 @@ impl<'a> Auditor<'a> {
             return Err("it is not a mutating policy".to_owned());
         };
         let object = if request.object.is_some() {
-            // An older API server may have stored the object without the current defaults.
+            // An older API server may have stored the object without the current defaults, so they are added.
             let completed = mutating.kinds.completed(&request.gvk, value.clone());
             Some(completed.map_err(|(_, why)| why)?)
         } else {
@@ -632,8 +632,8 @@ fn undecided(
     }
 }
 
-/// Returns a request in the format of a probe case that contains only `value`: as the object, the oldObject, or both,
-/// as in `request`.
+/// Returns the request of a probe case that contains only `value`: as the object, the oldObject, or both, as in
+/// `request`.
 fn case(request: &AdmissionRequest, value: &Value) -> Request {
     let object = |is_there: bool| is_there.then(|| value.clone());
     Request {
@@ -713,8 +713,7 @@ pub(in crate::cli) fn policy_result(
             fails("spec.mutations", error);
         }
     }
-    // A denial without violations and errors: the API server denies the request for a different reason, such as a
-    // panic.
+    // A denial without violations and errors has a different reason, such as a panic. It is reported as an error.
     let unexplained = outcome.denial.as_ref();
     let unexplained = unexplained.filter(|_| violations.is_empty() && errors.is_empty());
     errors.extend(unexplained.map(|denial| Failure {

@@ -440,7 +440,7 @@ fn pattern_advice(ast: &Ast, offset: usize) -> Option<String> {
 fn expression_of_glob(pattern: &str) -> Option<String> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "*-_./:@".contains(c);
     let is_glob = pattern.starts_with('*') && pattern.len() <= MAX_SHOWN;
-    // `.*` is already a regular expression.
+    // A pattern with `.*` is a regular expression, not a glob.
     let is_glob = is_glob && !pattern.contains(".*") && pattern.chars().all(is_of_name);
     let expression = || pattern.replace('.', "[.]").replace('*', ".*");
     is_glob.then(|| format!("^{}$", expression()))

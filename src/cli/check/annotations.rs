@@ -1,4 +1,4 @@
-//! Formats findings for code hosts: GitHub workflow commands and SARIF.
+//! Formats findings for code hosts: GitHub workflow commands, GitLab code quality reports and SARIF.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -26,7 +26,7 @@ const MAX_NODES: usize = 100_000;
 const AS_IF_OPERAND: &str = "the operand with the error had no effect";
 const AS_IF_WHOLE: &str = "the expression only read its variables";
 
-/// Adds an assumption to the first syntax error of each expression that has no fix.
+/// Adds an assumption to the first syntax error of each expression, unless the error has a fix.
 pub(super) fn assume(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,

@@ -8,7 +8,7 @@ use super::levels::Level;
 use crate::policy::rule::Rule;
 use crate::version::KubernetesVersion;
 
-/// Returns the schema, in draft 7, which editors support.
+/// Returns the schema in the format JSON Schema draft 7, which editors support.
 #[must_use]
 pub fn schema() -> Value {
     let levels = Level::ALL.map(Level::name);

@@ -30,8 +30,8 @@ impl CheckedContainers {
     }
 }
 
-/// Removes the findings `ignored-containers` of policies whose init containers are checked by other policies: the others
-/// match the same resources and read the same fields.
+/// Removes the findings `ignored-containers` of a policy if another policy checks the init containers. The other policy
+/// matches at least the same resources and reads at least the same fields.
 pub(super) fn remove_checked_elsewhere(
     policies: &[Object<RequestPolicy>],
     others: Option<&OtherFiles<'_>>,

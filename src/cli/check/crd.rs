@@ -233,7 +233,7 @@ fn is_dropped(place: &[PathStep]) -> bool {
         };
         match name.as_str() {
             "items" | "additionalProperties" | "additionalItems" => return true,
-            // The next step is a user-defined name.
+            // The next step is a user-defined name, not a keyword.
             "properties" | "patternProperties" | "definitions" | "dependencies" => {
                 steps.next();
             }

@@ -738,7 +738,7 @@ impl<'a> Text<'a> {
     /// Returns the start and the length, in code points, of the part of the expression to mark for `location`.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
-            // The location denotes the whole expression.
+            // A location without a byte offset denotes the whole expression.
             return self.solid;
         };
         let span = self

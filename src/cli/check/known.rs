@@ -372,8 +372,8 @@ impl Known {
             })
             .map(|served| message::kind(&served.gvk))
             .collect();
-        // The group of a CRD has a dot (apiextensions `pkg/apis/apiextensions/validation/validation.go`,
-        // `validateCustomResourceDefinitionSpec`), so no CRD can define a kind of `core/v1`.
+        // The group of a CRD contains a dot, so no CRD can define a kind of `core/v1`. See
+        // `validateCustomResourceDefinitionSpec` in apiextensions `pkg/apis/apiextensions/validation/validation.go`.
         let may_have_crd = gvk.group.contains('.') && !self.is_complete(&gvk.group);
         if similar.is_empty() && !gvk.group.contains('.') {
             let all = self.mapper.resources.iter();

@@ -77,7 +77,7 @@ pub(super) fn check(
     analysis: &PolicyAnalysis,
     findings: &mut Vec<Finding>,
 ) {
-    // Expressions that do not compile have other findings.
+    // If an expression does not compile, only the compile error is reported.
     if !analysis.errors.is_empty() {
         return;
     }

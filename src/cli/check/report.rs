@@ -516,7 +516,7 @@ fn merge_places(findings: &mut Vec<Finding>) {
             finding.kinds.clone(),
             finding.consequence.map(|consequence| consequence.id),
         );
-        // Findings without a name or an expression may be about different objects.
+        // Findings without an owner or a field may be about different objects, so they are not merged.
         let is_mergeable = finding.owner != Owner::None && finding.field_ref.is_some();
         let first = firsts.get(&key).and_then(|n| merged.get_mut(*n));
         match (first, finding.location.place) {

@@ -321,8 +321,8 @@ impl Generated {
     }
 }
 
-/// Returns the values that occur in the params of only one version, and for each string a longer string that starts
-/// with it.
+/// Returns the values that occur in the params of only one version. For each string, also returns a longer string that
+/// starts with it.
 fn changed_values(changed: &[(String, [Option<Value>; 2])]) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for (_, sides) in changed {

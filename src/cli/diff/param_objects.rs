@@ -36,7 +36,8 @@ impl<'a> ParamObjects<'a> {
         let Some(policies) = both_versions(pair, sets) else {
             return Self::default();
         };
-        // If only one version has access to the cluster, the params of the other version are unknown.
+        // If only one version has access to the cluster, the params of the other version are unknown, so none are
+        // compared.
         let [of_old, of_new] = setups.map(|setup| setup.cluster_inputs.is_some());
         if of_old != of_new {
             return Self::default();

@@ -332,7 +332,7 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
         } else if (finding.suggestions.is_empty() || is_false_condition(finding))
             && finding.rule != Rule::OldVersion
         {
-            // The edit of a quoted value does not contain the quotes.
+            // The edit of a quoted value does not contain the quotes, so an empty value is shown with quotes.
             let shown = match fix.shown() {
                 shown if shown.is_empty() => "\"\"".into(),
                 shown => shown,

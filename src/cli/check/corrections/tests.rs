@@ -240,7 +240,7 @@ fn impossible_operation_hides_no_findings_and_has_no_consequences() {
     let reported = findings(&policy(rule, "object.metadata.name != 'a'"));
     let help = "write `operations: [CREATE]`".to_owned();
     assert_eq!(reported, [("impossible-operation", help)]);
-    // The other resource has requests with the operation.
+    // `pods` has DELETE requests, so the help suggests to add an operation instead of replacing one.
     let rule = rule.replace("pods/eviction", "pods, pods/eviction");
     let reported = findings(&policy(&rule, "oldObject.metadata.name != 'a'"));
     let help = "add `CREATE` to the operations".to_owned();

@@ -217,7 +217,7 @@ pub(super) fn slice(source: &TokenText<'_>) -> Option<Proposal> {
         (from, to) => format!("{from}, {to}"),
     };
     let function = |name: &str| format!("{text}.{name}({args})");
-    // The name of a list is often a plural.
+    // A plural name, such as `items`, probably denotes a list.
     let is_list = source.word(open - 1)?.ends_with('s');
     if is_list || source.kind(open - 1)? == Kind::CloseBracket {
         return Some(Proposal::hint(format!(

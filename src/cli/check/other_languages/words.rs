@@ -272,7 +272,7 @@ pub(super) fn statement(source: &TokenText<'_>) -> Option<Proposal> {
                 .and_then(|bytes| source.text.get(bytes.end..))
                 .is_some_and(|rest| rest.starts_with('='))
     };
-    // A set or an array of Rego.
+    // A set or array comprehension of Rego, such as `{x | ...}`.
     let is_set = (0..source.len()).any(|n| {
         matches!(source.kind(n), Some(Kind::OpenBrace | Kind::OpenBracket))
             && source.kind(n + 1) == Some(Kind::Ident)

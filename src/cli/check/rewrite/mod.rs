@@ -414,7 +414,7 @@ fn arithmetic(
                 }
                 Type::Int | Type::Uint | Type::Double | Type::Bool => {
                     let other_tokens = if tokens == left { right } else { left };
-                    // `1 + '2'` may be a sum or a concatenation.
+                    // `1 + '2'` may be intended as a sum or as a concatenation, so it gets no edit.
                     let is_number = |text: &str| text.parse::<f64>().is_ok();
                     let is_ambiguous = string_content(source, other_tokens).is_some_and(is_number);
                     (!is_ambiguous).then(|| wrap(source, tokens, "string"))?

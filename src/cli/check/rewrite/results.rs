@@ -24,7 +24,7 @@ pub(super) fn result_type(
     }
     match context.role {
         Role::MessageExpression | Role::AuditAnnotation => match actual {
-            // string() fails for a list.
+            // A list cannot be converted with string().
             Type::Dyn if source.is_chain(&whole) && (context.is_collection)(text) => {
                 Some(Proposal::hint(format!(
                     "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"

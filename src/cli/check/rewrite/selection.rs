@@ -137,7 +137,7 @@ pub(super) fn label_key(
         .and_then(|map| map.start.checked_sub(2))
         .is_some_and(|at| source.word(at) == Some("has"));
     let is_key = key.contains(['.', '-']) && !key.ends_with(['.', '/', '-']);
-    // A call cannot be part of a key.
+    // A label key cannot contain a call.
     let is_call = source.kind(end) == Some(Kind::OpenParen);
     (is_key && !is_test && !is_call).then(|| {
         let bytes = source.bytes(&(start..end))?;

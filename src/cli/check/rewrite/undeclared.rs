@@ -146,7 +146,7 @@ fn function(
                 "write `int({value})` for an integer, or `double({value})`"
             )));
         }
-        // The second argument is the base.
+        // In a call such as `parseInt(a, 10)`, the second argument is the base.
         return match (conversion?, args.as_slice()) {
             (conversion, [_]) => {
                 let bytes = source.bytes(&(start..n))?;

@@ -75,7 +75,8 @@ pub(super) fn resource_version(spot: &Spot<'_>, violations: &mut Violations) {
             "`{}` must not be set when an object is created",
             spot.field_ref
         );
-        // An object with a uid was read from a cluster, and is usually not created again.
+        // An object with a uid was read from a cluster and is usually not created again, so the violation is only a
+        // note.
         let metadata = spot.root.get("metadata");
         let is_read = !text(metadata.and_then(|metadata| metadata.get("uid"))).is_empty();
         violations.push(Violation {
