@@ -252,7 +252,7 @@ fn comment_proposal(
     advice::comment_advice(&expression.text, location).map(Proposal::hint)
 }
 
-/// Adds the assumption that a match condition is true to the first error of the condition, if the error has no fix.
+/// If no finding about a match condition has a fix, adds an assumption to its first error: the condition is true.
 /// Without the assumption, the error hides the findings about absent values, because no request reaches the
 /// validations.
 fn assume_conditions(

@@ -245,7 +245,7 @@ impl<'a> TokenText<'a> {
             }
             let before = |n: usize| n.checked_sub(1).and_then(|n| Some((n, self.kind(n)?)));
             start = match before(start) {
-                // `a?.b` of other languages.
+                // In other languages, `?.` selects a field.
                 Some((dot, Kind::Dot))
                     if dot >= 2
                         && self.kind(dot - 1) == Some(Kind::Question)

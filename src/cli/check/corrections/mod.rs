@@ -388,7 +388,7 @@ fn correction(finding: &Finding) -> Option<&Edit> {
     finding.fix.as_ref().or(assumption.map(|it| &it.edit))
 }
 
-/// A part of an expression with a syntax error that the check replaces with a placeholder.
+/// A part of an expression that contains a syntax error, and that the check replaces with a placeholder.
 struct ReplacedPart {
     file: String,
     owner: Owner,
@@ -634,7 +634,7 @@ fn with_other_objects(
     findings
 }
 
-/// Moves the policies of other files that have a corrected binding to the corrected objects.
+/// Moves policies of other files to the corrected objects if one of their bindings is corrected.
 fn move_policies(
     corrected: &mut Input,
     input: &mut Input,

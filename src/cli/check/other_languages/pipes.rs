@@ -69,7 +69,8 @@ pub(super) fn pipe(source: &TokenText<'_>) -> Option<Proposal> {
     let Some(value) = source.receiver(n) else {
         return Some(hint());
     };
-    // A pipe binds more weakly than other operators.
+    // A pipe binds less tightly than most operators, so an edit requires that no operator except `&&` and `||` precedes
+    // the value.
     let is_whole = value.start.checked_sub(1).is_none_or(|before| {
         let kind = source.kind(before);
         kind.is_some_and(Kind::opens_bracket) || matches!(kind, Some(Kind::And | Kind::Or))

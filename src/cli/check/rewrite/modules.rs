@@ -1,5 +1,5 @@
-//! Proposes functions and operators of CEL for functions of the modules of other languages, such as `strings.HasPrefix`
-//! of Go and `re.match` of Python.
+//! Proposes CEL functions and operators for module functions of other languages, such as `strings.HasPrefix` of Go and
+//! `re.match` of Python.
 
 use std::ops::Range;
 
