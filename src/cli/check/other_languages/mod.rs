@@ -31,8 +31,8 @@ const MAX_CORRECTIONS: usize = 20;
 const MAX_NODES: usize = 100_000;
 
 /// Returns the proposal for an expression with a syntax error at `location`. `None` if the proposal is for a later part
-/// of the expression and the operator at `location` can be corrected. That operator must be corrected first, because
-/// the parser stops there.
+/// of the expression and the operator at `location` can be corrected. The parser stops at this operator, so it must be
+/// corrected first.
 pub(super) fn proposal_at(role: Role, text: &str, location: Location) -> Option<Proposal> {
     let at = SourceMap::new(text).byte(location);
     let of_place = at.filter(|_| !is_prose(role, text)).and_then(|at| {
