@@ -10,7 +10,8 @@ use super::condition::{ConditionStatus, Reason};
 use super::message;
 use super::verdict::{Effect, Evidence, Verdict};
 use crate::policy::admission::Selector;
-use crate::schema::rest_mapper::ApiResource;
+use crate::policy::matching;
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
 
 /// The state of a policy's bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,15 +35,19 @@ pub struct BindingFacts {
     pub problem: Option<String>,
     /// True if the policy has a paramKind but the binding has no paramRef. The variable `params` is then null.
     pub gives_no_params: bool,
+    /// True if the binding has rules, but none of them matches a resource that the cluster serves.
+    pub matches_nothing: bool,
 }
 
 impl BindingsState {
-    /// Creates the state from the bindings of a policy. `params` is the resource of the paramKind.
+    /// Creates the state from the bindings of a policy. `params` is the resource of the paramKind. `mapper` contains the
+    /// served resources.
     #[must_use]
     pub fn from_bindings<'a>(
         bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
         has_param_kind: bool,
         params: Option<&ApiResource>,
+        mapper: &RestMapper,
     ) -> Self {
         let facts = |binding: &ValidatingAdmissionPolicyBinding| {
             let spec = &binding.spec;
@@ -52,6 +57,10 @@ impl BindingsState {
                 actions: spec.validation_actions.clone(),
                 problem: reference.and_then(|reference| problem(reference, params)),
                 gives_no_params: has_param_kind && reference.is_none(),
+                matches_nothing: spec
+                    .match_resources
+                    .as_ref()
+                    .is_some_and(|resources| matching::match_nothing(resources, mapper)),
             }
         };
         Self::Known(bindings.map(facts).collect())
@@ -159,6 +168,28 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
             Evidence::Complete,
         );
     }
+    if bindings.iter().all(|binding| binding.matches_nothing) {
+        let names: Vec<&str> = bindings.iter().map(|binding| &*binding.name).collect();
+        let noun = if names.len() == 1 {
+            "binding"
+        } else {
+            "bindings"
+        };
+        let consequence = if effect.is_mutating() {
+            "it changes no request"
+        } else {
+            "it is not enforced"
+        };
+        return verdict(
+            ConditionStatus::False,
+            Reason::NoServedResources,
+            format!(
+                "the rules of the {noun} {} match no resource that the cluster serves; {consequence}",
+                message::list(&names)
+            ),
+            Evidence::Complete,
+        );
+    }
     let described: Vec<String> = bindings
         .iter()
         .map(|binding| {
@@ -172,6 +203,15 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
     let denies = |binding: &BindingFacts| binding.actions.iter().any(|action| action == "Deny");
     if !effect.is_mutating() && !bindings.iter().any(denies) {
         text.push_str("; no binding denies requests");
+    }
+    let without_resources: Vec<&str> = bindings
+        .iter()
+        .filter(|binding| binding.matches_nothing)
+        .map(|binding| binding.name.as_str())
+        .collect();
+    if !without_resources.is_empty() {
+        text.push_str("; no served resource matches the rules of ");
+        text.push_str(&message::list(&without_resources));
     }
     let without_params: Vec<&str> = bindings
         .iter()
@@ -260,6 +300,11 @@ mod tests {
             gives_no_params: true,
             ..binding("bare", &["Deny"])
         };
+        let without_resources = || BindingFacts {
+            matches_nothing: true,
+            ..binding("void", &["Deny"])
+        };
+        let void = |message| ("False", "NoServedResources", Evidence::Complete, message);
         let bound = |message| ("True", "BindingsFound", Evidence::Complete, message);
         let invalid = |message| ("False", "BindingsInvalid", Evidence::Complete, message);
         let unbound = |message| ("False", "NoBindings", Evidence::Complete, message);
@@ -363,6 +408,28 @@ mod tests {
                 validating,
                 bound("bound by a (Deny), bare (Deny); params is null for bare (no paramRef)"),
             ),
+            (
+                read(vec![binding("a", &["Deny"]), without_resources()]),
+                validating,
+                bound(
+                    "bound by a (Deny), void (Deny); no served resource matches the rules of void",
+                ),
+            ),
+            (
+                read(vec![without_resources()]),
+                validating,
+                void(
+                    "the rules of the binding void match no resource that the cluster serves; it is not enforced",
+                ),
+            ),
+            (
+                read(vec![without_resources(), without_resources()]),
+                mutating,
+                void(
+                    "the rules of the bindings void, void match no resource that the cluster serves; it changes no \
+                     request",
+                ),
+            ),
         ];
         for (state, effect, expected) in table {
             let verdict = verdict(&state, effect);
@@ -377,6 +444,41 @@ mod tests {
     }
 
     #[test]
+    fn binding_matches_nothing_if_its_rules_match_no_served_resource() {
+        let served = ApiResource {
+            gvr: Gvr::new("apps", "v1", "deployments"),
+            gvk: Gvk::new("apps", "v1", "Deployment"),
+            singular: String::new(),
+            namespaced: true,
+        };
+        let mut mapper = RestMapper::new(vec![served]);
+        let binding = |resources: Value| -> ValidatingAdmissionPolicyBinding {
+            let value = json!({"spec": {"matchResources": resources}});
+            serde_json::from_value(value).unwrap()
+        };
+        let rules = |group, resource| {
+            let rule = json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["*"], "resources": [resource]});
+            binding(json!({"resourceRules": [rule]}))
+        };
+        let bindings = [
+            rules("apps", "deployments"),
+            rules("apps", "deployment"),
+            rules("example.com", "*"),
+            binding(json!({"namespaceSelector": {}})),
+        ];
+        let matches_nothing = |mapper: &RestMapper| -> Vec<bool> {
+            let state = BindingsState::from_bindings(bindings.iter(), false, None, mapper);
+            let BindingsState::Known(facts) = state else {
+                panic!("{state:?}");
+            };
+            facts.iter().map(|it| it.matches_nothing).collect()
+        };
+        assert_eq!(matches_nothing(&mapper), [false, true, true, false]);
+        mapper.incomplete = [("example.com/v1".to_owned(), "no answer".to_owned())].into();
+        assert_eq!(matches_nothing(&mapper), [false, true, false, false]);
+    }
+
+    #[test]
     fn param_ref_is_used_only_with_param_kind() {
         let values = [
             json!({"metadata": {"name": "bad"}, "spec": {"validationActions": ["Warn"], "paramRef": {}}}),
@@ -384,8 +486,10 @@ mod tests {
         ];
         let read = |value| serde_json::from_value(value).unwrap();
         let bindings: Vec<ValidatingAdmissionPolicyBinding> = values.map(read).into();
-        let state =
-            |has_param_kind| BindingsState::from_bindings(bindings.iter(), has_param_kind, None);
+        let mapper = RestMapper::default();
+        let state = |has_param_kind| {
+            BindingsState::from_bindings(bindings.iter(), has_param_kind, None, &mapper)
+        };
         let plain = [binding("bad", &["Warn"]), binding("bare", &[])];
         assert_eq!(state(false), BindingsState::Known(plain.to_vec()));
         let [mut bad, mut bare] = plain;

@@ -239,7 +239,8 @@ reasons! {
     SchemaUnavailable,
     /// `ResourcesMatched` True: a rule matches a served resource.
     ResourcesServed,
-    /// `ResourcesMatched` False: no rule matches a served resource, so the policy is never evaluated.
+    /// `ResourcesMatched` False: no rule matches a served resource, so the policy is never evaluated. `Bound` False: the
+    /// rules of no binding match a served resource.
     NoServedResources,
     /// `ResourcesMatched` False: the rules match only resources that are exempt from admission policies.
     ExemptResources,

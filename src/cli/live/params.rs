@@ -51,7 +51,7 @@ pub(super) async fn bound(
             None => ParamsState::NotReferred,
         };
         let bindings = bindings.iter().copied();
-        let bindings = BindingsState::from_bindings(bindings, kind.is_some(), resource);
+        let bindings = BindingsState::from_bindings(bindings, kind.is_some(), resource, mapper);
         all.insert(name.to_owned(), PolicyBindings { bindings, params });
     }
     all

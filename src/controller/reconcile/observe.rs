@@ -92,7 +92,8 @@ pub(crate) async fn observe(
         Ok(bindings) => {
             let param_kind = entry.subject.param_kind();
             let resource = binding_state::param_resource(param_kind.as_ref(), snapshot);
-            binding_state::bindings_state(param_kind.is_some(), &bindings, resource)
+            let mapper = &snapshot.mapper;
+            binding_state::bindings_state(param_kind.is_some(), &bindings, resource, mapper)
         }
         Err(state) => state,
     };

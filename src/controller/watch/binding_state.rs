@@ -11,7 +11,7 @@ use crate::controller::subjects::binding_annotations;
 use crate::controller::subjects::params::{Listing, Objects, Referrer};
 use crate::policy::subject::{SubjectId, SubjectKind};
 use crate::schema::Gvk;
-use crate::schema::rest_mapper::ApiResource;
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{ParamLookup, ParamsState};
 use crate::telemetry::metrics::Source;
@@ -51,9 +51,10 @@ pub(crate) fn bindings_state(
     has_param_kind: bool,
     bindings: &Bindings,
     params: Option<&ApiResource>,
+    mapper: &RestMapper,
 ) -> BindingsState {
     let bindings = bindings.iter().map(AsRef::as_ref);
-    BindingsState::from_bindings(bindings, has_param_kind, params)
+    BindingsState::from_bindings(bindings, has_param_kind, params, mapper)
 }
 
 /// Returns the names of the bindings with fields that the controller does not know, and these fields.

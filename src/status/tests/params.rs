@@ -269,7 +269,7 @@ fn ready_depends_on_probes() {
 }
 
 #[test]
-fn probes_passed_is_retained_only_during_transient_failures() {
+fn probes_passed_condition_is_retained_only_during_transient_failures() {
     let with_probe = |pending: bool, is_transient: bool| {
         let cases = [("z".to_owned(), "no params".to_owned())];
         let probes = ProbesState::Known(vec![ProbeFacts {

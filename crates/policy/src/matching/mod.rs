@@ -241,6 +241,22 @@ pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec
     targets.into_values().collect()
 }
 
+/// Returns true if `constraints` has rules, but none of them matches a served resource. Returns false as long as the
+/// discovery of a group in the rules is incomplete.
+#[must_use]
+pub fn match_nothing(constraints: &MatchResources, mapper: &RestMapper) -> bool {
+    let policy = RequestPolicy {
+        match_constraints: Some(constraints.clone()),
+        ..RequestPolicy::default()
+    };
+    let matches = resolve(&policy, mapper);
+    !rules(&policy).is_empty()
+        && matches.resources.is_empty()
+        && matches.exempt.is_empty()
+        && matches.incomplete.is_empty()
+        && matches.undiscovered.is_empty()
+}
+
 /// Resolves the rules of `policy` to served resources.
 #[must_use]
 pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
