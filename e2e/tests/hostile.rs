@@ -47,7 +47,8 @@ const N_SOUND: [usize; 2] = [12, 12];
 /// The time limit for the conditions of a valid policy.
 const SOON: Duration = Duration::from_secs(5);
 
-/// The timeout of the test for the conditions of a valid policy.
+/// How long the test waits for the conditions of a valid policy. Longer than [`SOON`], so that the delay of a late policy
+/// can be measured.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The timeout of a request for `/livez`. The manifests have the same value.

@@ -44,8 +44,8 @@ pub enum Command {
     /// Remove the controller's fields from the statuses of all policies and probes, before uninstalling
     ///
     /// Stop the controller first: otherwise it would write the fields again. While the Lease shows a running
-    /// controller, nothing is removed. Fields of other owners remain, even if kube-controller-manager has set the same
-    /// value. The exit status is 1 if a status could not be cleared.
+    /// controller, nothing is removed. Fields that another manager also owns remain, for example if kube-controller-manager
+    /// has set the same value. The exit status is 1 if a status could not be cleared.
     Clear(ClearArguments),
     /// Request a URL until the response is a success, for `helm test` and health checks of containers
     ///

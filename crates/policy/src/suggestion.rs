@@ -37,7 +37,7 @@ pub enum Effect {
     Evaluated,
     /// A comparison treats an absent value as different from every present value.
     Compared,
-    /// A test of presence replaces a comparison with null.
+    /// The expression tests for presence instead of comparing with null.
     Tested,
 }
 
@@ -87,7 +87,7 @@ impl Effect {
             }
             Self::Evaluated => "the expression no longer fails",
             Self::Compared => "an absent value is only equal to an absent value",
-            Self::Tested => "a test of presence replaces the comparison with null",
+            Self::Tested => "the expression tests for presence instead of comparing with null",
         }
     }
 

@@ -41,7 +41,7 @@ pub struct DiffArgs {
     /// without a cluster, the probes and other objects in the policies' files
     #[arg(short, long = "filename", value_name = "PATH")]
     pub files: Vec<PathBuf>,
-    /// Evaluate only cases of probes and objects, and no generated requests
+    /// Evaluate only the objects and the probes' cases; do not generate requests
     #[arg(long)]
     pub no_generated: bool,
     /// The version of the API server.

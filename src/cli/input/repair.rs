@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs_of_long_documents_end() {
+    fn repairing_long_document_stops_at_limit() {
         let text = "- 'a' b: c\n  x: [\n".repeat(2_000);
         let (repairs, error) = repairs(&text);
         assert!(repairs.len() <= MAX_ERRORS && error.is_some());

@@ -86,7 +86,8 @@ pub struct MutantReport {
     pub killed: usize,
     /// The number of evaluated cases.
     pub evaluations: usize,
-    /// The number of changes that were not tested because the policies have too many or are too long.
+    /// The number of changes that were not tested, because a policy has too many possible changes or its expressions
+    /// are too long.
     #[serde(skip_serializing_if = "is_zero")]
     pub untried: usize,
     /// The mutants that no case detects.

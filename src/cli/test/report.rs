@@ -374,7 +374,7 @@ impl TestReport {
         self.first_not_selected = not_selected.first;
     }
 
-    /// Removes the cases that passed, and the probes without other cases. The counts do not change.
+    /// Removes the cases that passed, then the probes that have no cases left. The counts in the summary do not change.
     pub fn retain_failed(&mut self) {
         for probe in &mut self.probes {
             let is_failed = |case: &CaseReport| case.outcome != CaseOutcome::Passed;

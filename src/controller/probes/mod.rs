@@ -67,7 +67,7 @@ impl Default for ProbeRunner {
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) outcome: Option<Arc<Finished>>,
-    /// The inputs of the results for which a reconciliation waits. `None` if no reconciliation waits.
+    /// The inputs for whose results a reconciliation is waiting. `None` if no reconciliation is waiting.
     pub(crate) awaited: Option<Inputs>,
     /// True if the probes exceed the time limit for quick evaluations.
     pub(crate) is_slow: bool,

@@ -38,8 +38,8 @@ const NOT_REACHED: (&str, &str) = (
 /// The rule for subexpressions whose error is absorbed: its name and reason.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
-    "the other operand of `&&` or `||` determines the result and absorbs the error; or the value is only the \
-     default of an optional, or is itself absent",
+    "the error has no effect: the other operand of `&&` or `||` determines the result, the failing value is only the \
+     default of an optional, or an operand has no value, so the subexpression is never evaluated",
 );
 
 /// The rule for subexpressions with a failing operand: its name and reason.

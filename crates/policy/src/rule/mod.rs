@@ -29,21 +29,21 @@ pub struct Entry {
 pub enum Example {
     /// An expression of a validation. The policy is for Deployments.
     Expression {
-        /// The expression with the finding.
+        /// The expression that causes the finding.
         wrong: &'static str,
         /// The corrected expression.
         right: &'static str,
     },
     /// Fields of a policy's spec. The policy is for Deployments.
     Spec {
-        /// The fields with the finding.
+        /// The fields that cause the finding.
         wrong: &'static str,
         /// The corrected fields.
         right: &'static str,
     },
     /// The content of a file.
     File {
-        /// The content with the finding.
+        /// The content that causes the finding.
         wrong: &'static str,
         /// The corrected content.
         right: &'static str,

@@ -260,7 +260,7 @@ rules! {
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the field's type. For other types, `==` and `in` are always false, and `!=` is always true.";
     IneffectiveSelector "ineffective-selector":
-        "a namespaceSelector is combined with rules for cluster-scoped resources only",
+        "a namespaceSelector has no effect, because the rules match only cluster-scoped resources",
         spec(
             "matchConstraints:\n  namespaceSelector: {matchLabels: {team: a}}\n  resourceRules:\n  - apiGroups: ['']\n    \
              apiVersions: [v1]\n    operations: [CREATE]\n    resources: [persistentvolumes]",
@@ -468,7 +468,7 @@ rules! {
             "matches('^team-', object.metadata.name)",
             "object.metadata.name.matches('^team-')",
         ),
-        "Write `string.matches(pattern)`, or `matches(string, pattern)`. Otherwise the value from the request is the pattern, and it is searched in the literal.";
+        "Write `string.matches(pattern)`, or `matches(string, pattern)`. With the arguments the other way around, the value from the request is the pattern, and the literal is the string to search.";
     Syntax "syntax":
         "the expression is not valid CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),

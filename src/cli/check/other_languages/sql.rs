@@ -196,6 +196,6 @@ pub(super) fn unequal_list(source: &TokenText<'_>) -> Option<Proposal> {
         format!("!({items} in {list})")
     };
     Some(Proposal::hint(format!(
-        "write `{test}` if no item may be equal, or `{list} != [{items}]` to compare the whole list"
+        "write `{test}` if the list must contain none of these items, or `{list} != [{items}]` to compare the whole list"
     )))
 }

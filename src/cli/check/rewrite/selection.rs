@@ -1,4 +1,5 @@
-//! Proposes the intended expression for a selection from a value without fields, or of an undefined field of the request.
+//! Proposes corrections for expressions that select a field of a value without fields, or an undefined field of
+//! `request`.
 
 use std::ops::Range;
 

@@ -41,7 +41,7 @@ pub(super) fn time_sum(
     }
 }
 
-/// Returns a hint about a difference of strings, or of a timestamp and a string.
+/// Returns a hint about a subtraction of two strings, or of a timestamp and a string.
 pub(super) fn time_difference(
     source: &TokenText<'_>,
     (left, left_type): (&Range<usize>, &Type),

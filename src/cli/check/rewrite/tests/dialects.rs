@@ -279,7 +279,7 @@ fn sql_and_shell_operators_are_corrected() {
             ),
             (
                 "object.metadata.finalizers <> ['a']",
-                "write `!('a' in object.metadata.finalizers)` if no item may be equal, or `object.metadata.finalizers != ['a']` to compare the whole list",
+                "write `!('a' in object.metadata.finalizers)` if the list must contain none of these items, or `object.metadata.finalizers != ['a']` to compare the whole list",
             ),
             (
                 "[[ object.metadata.name =~ ^a- ]]",
