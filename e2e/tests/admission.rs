@@ -152,9 +152,6 @@ fn expectation(response: &Response) -> Value {
     let cause = message
         .split_once("denied request: ")
         .map_or(message, |(_, cause)| cause);
-    let cause = cause
-        .rsplit_once("failed to configure binding: ")
-        .map_or(cause, |_| cause);
     let mut expectation = json!({
         "decision": "Deny",
         "message": cause,

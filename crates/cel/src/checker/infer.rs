@@ -174,7 +174,7 @@ impl<'a> Checker<'a> {
         };
         self.set_type(id, type_);
         let name = match name.strip_prefix('.') {
-            // The leading dot tells the planner that the name denotes the global variable, which a variable of a
+            // With the leading dot, the planner reads the name as the global variable, which a variable of a
             // comprehension hides.
             Some(global) if self.locals_hide_qualified_names && self.is_local(global) => name,
             Some(global) => global.into(),

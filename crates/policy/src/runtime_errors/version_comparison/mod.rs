@@ -213,7 +213,7 @@ pub(super) fn compare_within(
     })
 }
 
-/// The properties by which differences are distinguished. Of several differences with the same key, only the first is
+/// The properties by which differences are distinguished. If several differences have the same key, only the first is
 /// reported.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DifferenceKey {
