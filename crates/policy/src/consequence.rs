@@ -65,7 +65,7 @@ pub(super) fn consequences(
         .filter_map(|(n, variable)| Some((variable.name.as_deref()?, n)))
         .collect();
     // If a variable fails, each expression that reads it fails. The strongest consequence is propagated first, so that
-    // each variable is updated once.
+    // each variable is updated at most once.
     let mut readers: Vec<usize> = (0..expressions.len()).collect();
     readers.sort_by_key(|n| consequences.get(*n).copied());
     let mut of_readers_of_all: Option<Consequence> = None;

@@ -82,8 +82,8 @@ const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Maximum output size in bytes for the findings about a policy in the `upstream` profile.
 ///
-/// Upstream's largest output for a single-line expression is half of it: a hundred findings for each of ten kinds, each
-/// with the source line of 16,000 characters and a line with a caret. The other half is a reserve.
+/// Upstream's largest output for a single-line expression is half of this size: a hundred findings for each of ten
+/// kinds, each with the source line of 16,000 characters and a line with a caret. The other half is a reserve.
 const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 impl Default for OutputBudget {
@@ -276,7 +276,7 @@ fn parse_each(
     let mut n_left = MAX_NODES;
     for (n, condition) in policy.match_conditions.iter().enumerate() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
-        // Not trimmed here. `compile` trims match conditions of a new policy, as the API server does.
+        // The expression is not trimmed here. `compile` trims match conditions of a new policy, as the API server does.
         expressions.push(PolicyExpression::new_within(
             (behavior, &mut n_left),
             field_ref,

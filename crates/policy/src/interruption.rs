@@ -18,7 +18,7 @@ const N_KINDS: usize = 60;
 const MAX_TEXT: usize = 100_000;
 const MAX_POLICY: usize = 200_000;
 
-/// Joins results of `part` with `separator` to at most 100,000 characters.
+/// Joins the results of `part` with `separator`, up to a total of 100,000 bytes.
 fn joined(separator: &str, part: impl Fn(usize) -> String) -> String {
     let mut text = part(0);
     for n in 1.. {

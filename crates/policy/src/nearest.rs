@@ -1,6 +1,6 @@
 //! Suggests correct names for misspelled names.
 
-/// Maximum length in bytes of a name for which similar names are searched.
+/// Maximum length, in bytes, of a name for which similar names are looked up.
 const MAX_NAME_BYTES: usize = 64;
 
 /// Maximum number of names that are compared.
@@ -121,8 +121,8 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     all
 }
 
-/// Removes `not`, and the verb before it, from a lower-case name. `None` if the name has no `not`, or other words
-/// before it.
+/// Removes `not`, and a verb such as `is` before it, from a lowercase name. `None` if the name does not contain `not`,
+/// or if anything other than a verb precedes it.
 fn without_negation(lower: &str) -> Option<String> {
     let (before, after) = ["doesnt", "dont", "isnt", "not"]
         .into_iter()
@@ -149,7 +149,7 @@ fn is_opposite(name: &str, other: &str, differing: usize) -> bool {
     differ_in(("n", "")) || pairs.any(|(a, b)| differ_in((a, b)) || differ_in((b, a)))
 }
 
-/// Removes `word` from the start of a word in `name`, and returns the lower-case results, one for each such word. `not`
+/// Removes `word` from the start of a word in `name`, and returns the lowercase results, one for each such word. `not`
 /// is removed at any position.
 fn without_word(name: &str, word: &str) -> Vec<String> {
     let lower = name.to_lowercase();

@@ -98,7 +98,7 @@ fn env(policy: &CompiledPolicy, n: usize, object: &Type, params: Option<&Type>) 
             ExpressionCheck::Passed(checked) => checked.output_type(),
             ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => Type::Dyn,
         };
-        // Releases the reference to the variables, so that `add` does not copy them.
+        // Releases the environment's reference to the variables, so that `add` does not copy them.
         env.set_variable("variables", Type::Dyn);
         variables.add(variable.name.as_deref().unwrap_or_default(), type_);
     }

@@ -8,7 +8,7 @@ pub(super) enum FailurePolicy {
     Fail,
     /// An error does not deny the request.
     Ignore,
-    /// An invalid value. The API server rejects policies with it, but a file may contain it.
+    /// An invalid value. The API server rejects it, but a policy in a file may contain it.
     Unknown(String),
 }
 

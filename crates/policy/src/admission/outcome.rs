@@ -161,9 +161,9 @@ pub struct ConditionsMatch {
     pub matches: bool,
     /// The name of the first condition that is false.
     pub failed_condition: Option<String>,
-    /// The error of a condition to which failurePolicy `Fail` applies.
+    /// The error of a condition under failurePolicy `Fail`. It denies the request.
     pub error: Option<String>,
-    /// The error of a condition that failurePolicy `Ignore` hides.
+    /// The error of a condition under failurePolicy `Ignore`. It does not deny the request.
     pub ignored: Option<String>,
 }
 

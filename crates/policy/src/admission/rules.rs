@@ -109,7 +109,7 @@ impl Constraints {
         } else {
             matching_resource(rules, is_exact, request)?
         };
-        // A selector error is returned only if the rules match. Otherwise the policy does not apply.
+        // If the rules do not match, the policy does not apply, so a selector error has no effect.
         if matched.is_some() {
             in_namespace?;
             object_selected?;

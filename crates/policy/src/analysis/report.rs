@@ -3,10 +3,10 @@
 //! - A kind that a rule names is intended. An expression that fails for such a kind causes a warning.
 //! - For a wildcard, the policy may intend only some of the kinds, and read fields that the others lack. A failing
 //!   subexpression causes no warning if it evaluates without an error for another kind, or may do so for a kind without
-//!   a schema. It causes a warning if it fails for all kinds that reach it. An example is `object.spec.contianers` in
-//!   `object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`.
-//! - A presence test for a field and an optional selection never fail. If no kind has the field, it is always absent,
-//!   which is probably a mistake. The expression then causes a warning instead of an error.
+//!   a schema. It causes a warning if it fails for all kinds for which it is evaluated. An example is
+//!   `object.spec.contianers` in `object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`.
+//! - Presence tests and optional selections never fail. If no kind has the field, the field is always absent, which is
+//!   probably a mistake. The expression then causes a warning instead of an error.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};

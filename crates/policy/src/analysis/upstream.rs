@@ -117,7 +117,7 @@ impl<'a> KindContext<'a> {
                 ExpressionCheck::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => Type::Dyn,
             };
-            // Releases the reference to the variables, so that `add` does not copy them.
+            // Releases the environment's reference to the variables, so that `add` does not copy them.
             env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());

@@ -90,7 +90,7 @@ pub struct CompiledPolicy {
     types: Vec<Type>,
 }
 
-/// A compiled policy without errors whose results are reused for unchanged expressions.
+/// A compiled policy without errors. Its results are reused for unchanged expressions.
 #[derive(Clone, Copy)]
 struct Reused<'a> {
     compiled: &'a CompiledPolicy,

@@ -50,9 +50,9 @@ pub(super) struct Inputs {
 }
 
 struct Variable {
-    /// The bound of its value in the largest request. `None` if it is unknown.
+    /// The bound of the variable's value in the largest request. `None` if it is unknown.
     in_largest: Option<Bound>,
-    /// The bounds of its value in objects of each shape. Empty if they are unknown or not yet computed.
+    /// The bounds of the variable's value in objects of each shape. Empty if they are unknown or not yet computed.
     in_shapes: Vec<Bound>,
 }
 

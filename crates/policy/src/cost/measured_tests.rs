@@ -174,7 +174,7 @@ impl Generator<'_> {
         self.filled(template, depth - 1)
     }
 
-    /// Replaces the placeholders of `template` by expressions. A placeholder is a letter without adjacent letters and
+    /// Replaces the placeholders of `template` with expressions. A placeholder is a letter without adjacent letters and
     /// digits.
     fn filled(&mut self, template: &str, depth: usize) -> String {
         let chars: Vec<char> = template.chars().collect();

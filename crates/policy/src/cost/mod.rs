@@ -194,8 +194,8 @@ impl WorstCase {
         (*of_smallest < UNBOUNDED).then_some(cost.min(GREATEST_COST))
     }
 
-    /// Returns the largest estimated object size in bytes whose cost is below `limit`. `None` if even the smallest
-    /// objects can reach `limit`, or if the cost is unbounded.
+    /// Returns the largest object size, in bytes, for which the estimated cost is below `limit`. `None` if even the
+    /// smallest objects can reach `limit`, or if the cost is unbounded.
     #[must_use]
     pub fn bytes_within(&self, limit: u64) -> Option<i64> {
         let below = self.by_size().take_while(|(cost, _)| *cost < limit);

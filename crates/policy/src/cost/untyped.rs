@@ -18,7 +18,7 @@ const MAX_BRANCH_KINDS: usize = 16;
 /// depend on the kind.
 pub(super) struct UntypedChecks {
     env: Env,
-    /// True if an expression that reads a field that a kind does not have is also checked without types.
+    /// If true, an expression that reads an undefined field is also checked without types.
     pub(super) accepts_undefined_fields: bool,
     /// The results by the index of the expression.
     checks: HashMap<usize, Option<Rc<CheckedAst>>>,

@@ -477,9 +477,9 @@ fn inverted_inequality(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, St
     Some((id, problem))
 }
 
-/// Returns the problem if the message states a different limit of the field than the only test of the expression, as in
-/// `at most 10 replicas` for `replicas <= 5`. The name of the field must follow the number or precede the phrase,
-/// because a number of something else may differ from the limit.
+/// Returns the problem if the limit that the message states for a field differs from the limit in the only test of the
+/// expression, as in `at most 10 replicas` for `replicas <= 5`. The name of the field must follow the number or precede
+/// the phrase, because a number that refers to something else may differ from the limit.
 fn other_limit(ast: &Ast, bound: &Bound, words: &str) -> Option<(ExprId, String)> {
     let (other, limit) = bound.limit.filter(|it| ast.global_call(it.0).is_none())?;
     let field = Elements::new(ast).field(ast, other)?.to_lowercase();

@@ -11,8 +11,8 @@ use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::rule::Rule;
 
-/// Security-relevant fields of a container. Init containers have them too, so a policy that restricts them for
-/// containers should restrict them for init containers.
+/// Security-relevant fields of a container. Init containers have the same fields, so a policy that restricts the fields
+/// for regular containers should also restrict them for init containers.
 ///
 /// Source: `k8s.io/api` `core/v1/types.go`, `Container`; `pod-security-admission` `policy/visitor.go`
 /// (`visitContainers` visits init, regular and ephemeral containers).

@@ -431,8 +431,8 @@ impl Search<'_> {
     }
 }
 
-/// Returns the node at which a finding about a failing call is shown: the first argument. `None` if the finding is
-/// shown at its own node, as for operators.
+/// Returns the operand at which a finding about a call is shown: the operand of a negation, or the first operand of a
+/// failing function. `None` if the finding is shown at the call itself, as for failing operators.
 fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
     match expr {
         Expr::Call { args, .. } if rule == Rule::NegatedExistsOne => args.first().copied(),

@@ -1,4 +1,4 @@
-//! Finds tests with `has()` that come after the read that they guard.
+//! Finds `has()` tests that come after the read that they should guard.
 
 use std::collections::HashSet;
 

@@ -20,7 +20,7 @@ const MAX_LENGTH: usize = 63;
 /// Maximum length of a string in a message, in bytes.
 const MAX_SHOWN: usize = 80;
 
-/// The paths of namespaces.
+/// The paths whose values are names of namespaces.
 const NAMESPACES: [&str; 4] = [
     "request.namespace",
     "object.metadata.namespace",

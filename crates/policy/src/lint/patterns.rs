@@ -1,7 +1,7 @@
 //! Finds regular expressions that match more strings than intended, or none.
 //!
-//! `matches()` searches the pattern anywhere in the string. If a validation requires a pattern without an anchor, it also
-//! accepts strings that contain a match in the middle.
+//! `matches()` searches for the pattern anywhere in the string. If a validation requires a pattern without an anchor,
+//! it also accepts strings that contain a match in the middle.
 
 use std::collections::HashSet;
 
@@ -107,7 +107,7 @@ fn required_conditions(expression: &PolicyExpression, ast: &Ast) -> HashSet<usiz
     required.map(|(id, _)| id.index()).collect()
 }
 
-/// Finds `matches('^a', x)`, which searches the pattern `x` in the string `^a`.
+/// Finds `matches('^a', x)`, which searches for the pattern `x` in the string `^a`.
 fn swapped_arguments(ast: &Ast, subject: ExprId, argument: ExprId) -> Option<Finding> {
     let Expr::Literal(Literal::String(text)) = ast.expr(subject) else {
         return None;

@@ -16,8 +16,8 @@ const MAX_NODES: usize = 20_000;
 const MAX_LISTS: usize = 8;
 
 /// Returns the conditions that `ast` consists of, outermost first. The second value is false for a condition within a
-/// negation: if such a condition becomes true, the whole expression may become false. Conditions without such an
-/// effect, as in `filter()`, are left out.
+/// negation: if such a condition becomes true, the whole expression may become false. Conditions that affect the result
+/// in a different way, as in `filter()`, are left out.
 pub(super) fn conditions(ast: &Ast) -> Vec<(ExprId, bool)> {
     let mut conditions = Vec::new();
     let mut open = vec![(ast.root(), true)];

@@ -267,7 +267,8 @@ fn impossible_operations(
     if !rule.api_groups.iter().flatten().any(is_builtin) {
         return Vec::new();
     }
-    // The index of the first resource, the names of all, and the operations of their requests.
+    // Resources with the same operations: the index of the first resource, the names of all of them, and the
+    // operations.
     let mut groups: Vec<(usize, Vec<&str>, Operations)> = Vec::new();
     for (n, resource) in rule.resources.iter().flatten().enumerate() {
         let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));

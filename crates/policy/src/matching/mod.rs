@@ -306,7 +306,7 @@ pub fn resolve(policy: &RequestPolicy, mapper: &RestMapper) -> Matches {
         }
         for name in list(rule.spec.resources.as_ref()) {
             checkpoint();
-            // A name in several rules is reported only once.
+            // A name that occurs in several rules is reported once.
             if matched_names.insert(name.clone()) {
                 let is_searched = matches.unserved.len() < MAX_SEARCHED;
                 let unserved = unserved(n, rule.spec, name, mapper, is_searched);
@@ -392,7 +392,7 @@ pub fn webhook_matches(
     (matches, has_reviews)
 }
 
-/// Like [`webhook_matches`], but returns the reviews for which the webhook is called instead of the boolean.
+/// Like [`webhook_matches`], but instead of the boolean, returns the reviews for which the webhook is called.
 #[must_use]
 pub fn webhook_matches_and_reviews(
     policy: &RequestPolicy,

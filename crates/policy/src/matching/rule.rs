@@ -154,7 +154,7 @@ pub(super) struct Exclusions<'a> {
 
 impl<'a> Exclusions<'a> {
     pub(super) fn new(policy: &'a RequestPolicy) -> Self {
-        // A rule with resourceNames excludes only some objects, so its operations remain possible.
+        // A rule with resourceNames excludes only some objects, so its operations remain possible for other objects.
         let rules = excluded(policy).iter();
         let rules = rules.filter(|rule| list(rule.resource_names.as_ref()).is_empty());
         Self {

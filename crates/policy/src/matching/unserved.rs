@@ -9,7 +9,7 @@ use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use super::{UnservedResource, field_ref, list};
 use crate::nearest::{is_near, nearest_of};
 
-/// Maximum number of unserved resources for which a similar name is searched.
+/// Maximum number of unserved resources for which similar names are looked up.
 pub(super) const MAX_SEARCHED: usize = 20;
 
 /// Maximum number of shown values of a list.

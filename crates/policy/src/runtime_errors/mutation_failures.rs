@@ -197,8 +197,8 @@ impl MutationSearch<'_> {
         failures
     }
 
-    /// Adds the mistakes in the literals of a mutation. If the mutation already has a failure, the first mistake
-    /// replaces its message.
+    /// Adds the mistakes in the literals of a mutation. If a failure of the mutation is already known, the message,
+    /// location and fix of the first mistake replace those of the failure.
     fn explain_literals(
         &self,
         index: usize,

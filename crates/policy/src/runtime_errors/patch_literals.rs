@@ -174,7 +174,8 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     mistakes
 }
 
-/// Returns a hint about a path without the first `/`. Suggests the path, or the path below `spec`, if all types declare it.
+/// Returns a hint about a path that lacks the leading `/`. Suggests the path, or the path below `spec`, if all types
+/// declare it.
 fn rooted_path_help(path: &str, types: &MatchedTypes) -> Advice {
     let slashes = if path.contains('/') {
         path.to_owned()

@@ -394,8 +394,8 @@ impl<'a> Search<'a> {
         Some((synthetic, failures))
     }
 
-    /// Returns true if `site` explains `failure`, which occurred at its node: the cause is the same, and a valid
-    /// request may have the failing value.
+    /// Returns true if `site` explains `failure`, which occurred at the node of the site: the cause is the same, and a
+    /// valid request may have the failing value.
     fn matches_site(
         &self,
         symbolic: &SymbolicEvaluator<'_>,

@@ -14,8 +14,8 @@ use super::{Incomparable, constants};
 /// Maximum length of a concatenation of constants. Longer results are not tracked as constants.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Returns true if a failure for `alternative` alone is not reported. This holds for a default, and for null if the
-/// value has other alternatives.
+/// Returns true if an operation that fails only for `alternative` is not reported. This is the case for a default, and
+/// for null if the value has other alternatives.
 fn is_weak(alternative: &Alternative, n_alternatives: usize) -> bool {
     alternative.is_default || alternative.shape.is_null() && n_alternatives > 1
 }
@@ -234,7 +234,7 @@ impl Interpreter<'_> {
         then.join(&otherwise)
     }
 
-    /// Records whether the types of the operands of the comparison `id` allow them to be equal.
+    /// Records whether the operands of the comparison `id` can be equal, according to their types.
     fn record_comparison(
         &mut self,
         id: ExprId,

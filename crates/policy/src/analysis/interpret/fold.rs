@@ -188,8 +188,8 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Returns, for each iteration variable, the join of its values in all iterations. The first join is bottom if
-    /// there are no iterations.
+    /// Returns, for each iteration variable, the join of its values in all iterations. If there are no iterations, the
+    /// join for the first variable is bottom.
     fn elements(
         &mut self,
         fold: &Comprehension,

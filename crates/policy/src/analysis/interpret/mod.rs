@@ -128,7 +128,8 @@ pub(super) struct Interpretation {
     pub(super) maybe_optional: Vec<ExprId>,
     /// A flag per node: true if the node was reached.
     pub(super) visited: Vec<bool>,
-    /// Subexpressions whose error is absorbed: another operand determines the result, or the value is only a default.
+    /// Subexpressions whose error is absorbed, for example because another operand determines the result, or because
+    /// only a default causes the error.
     pub(super) suppressed: Vec<ExprId>,
     /// True if the step limit was exceeded. The result is then incomplete.
     pub(super) gave_up: bool,

@@ -2,7 +2,7 @@
 //!
 //! An abstract value is a set of alternatives, because an expression may have values of different types. Examples are a
 //! default, the two branches of a conditional, and the elements of concatenated lists. Abstract values are shared and
-//! have a maximum size. Both limit the work for a policy.
+//! have a maximum size. Sharing and the maximum size limit the work for a policy.
 
 use std::sync::Arc;
 

@@ -279,7 +279,7 @@ impl ExampleSearch<'_, '_> {
     }
 }
 
-/// Returns the literal, a number or quantity, and its neighbors, in ascending order.
+/// Returns `literal`, which is a number or quantity, with its two neighbors, in ascending order.
 fn neighbors(literal: &Json, has_quantities: bool) -> Vec<Json> {
     if let Some(n) = literal.as_i64() {
         let all = [n.checked_sub(1), Some(n), n.checked_add(1)];

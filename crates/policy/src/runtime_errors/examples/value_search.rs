@@ -314,8 +314,8 @@ impl ValueSearch<'_, '_> {
                     | ComprehensionKind::Exists(test)
                     | ComprehensionKind::ExistsOne(test) => {
                         let iterations = self.evaluator.iterations(node.index, fold, scope, 0);
-                        // The elements of the list are unknown, but the predicate may also read other inputs, so it is
-                        // visited once.
+                        // The elements of the list are unknown, but the predicate is visited once, because it may also
+                        // read other inputs.
                         if iterations.is_empty() {
                             children.push((test, scope.clone()));
                         }

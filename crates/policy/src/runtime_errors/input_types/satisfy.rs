@@ -344,7 +344,7 @@ impl InputType<'_> {
         samples
     }
 
-    /// Returns true if the value at `path` is an enumeration of a built-in kind that does not contain `value`.
+    /// Returns true if `path` is an enumeration in a built-in kind, and `value` is not one of the enumeration's values.
     fn is_unlisted_value(&self, path: &FieldPath, value: &Json) -> bool {
         let values = self.builtin_kind().and_then(|kind| enum_values(kind, path));
         let text = value.as_str().filter(|text| !text.is_empty());

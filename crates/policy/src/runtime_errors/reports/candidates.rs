@@ -447,8 +447,8 @@ impl MessageWriter<'_, '_> {
         })
     }
 
-    /// Returns the value to propose for an absent field: its effective default, if it is known. Otherwise, returns an
-    /// empty list or map, or a zero value in an expression that does not affect the decision.
+    /// Returns the value to propose for an absent field: its effective default if known, or else an empty list or map.
+    /// For a scalar without a known default, returns its zero value if the expression does not affect the decision.
     fn default_of(self, origin: &Origin<'_>, path: &FieldPath) -> Option<ProposedDefault> {
         let names = path.names();
         // A default makes no sense, because the API server later generates the absent name.

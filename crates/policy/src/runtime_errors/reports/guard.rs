@@ -90,7 +90,7 @@ pub(crate) struct OptionalChain {
 
 /// Returns the tests and optional selections for the chain whose last selection is the node `chain`. The nodes in
 /// `optional` may select absent values. Returns `None` if `optional` contains no node of the chain, or if the chain
-/// contains other expressions than selections and indices.
+/// contains expressions other than selections and indices.
 pub(crate) fn optional_chain(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -172,8 +172,8 @@ pub(crate) fn selections_after(
         .collect()
 }
 
-/// Returns the source of the chain whose last selection is the node `chain`. `None` if the chain contains other
-/// expressions than selections and indices.
+/// Returns the source of the chain whose last selection is the node `chain`. `None` if the chain contains expressions
+/// other than selections and indices.
 pub(crate) fn source_text(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,

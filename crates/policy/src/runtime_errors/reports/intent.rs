@@ -205,8 +205,8 @@ pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, St
     })
 }
 
-/// Returns the source of an optional as the new value of a variable whose expression reads the chain `id`: the optional
-/// chain itself, or `optMap()` with the rest of the expression.
+/// Returns a new expression for a variable whose expression reads the chain `id`. The result of the new expression is
+/// an optional: the optional chain itself, or a call of `optMap()` with the rest of the old expression.
 pub(super) fn optional_variable(
     ast: &Ast,
     text: &str,

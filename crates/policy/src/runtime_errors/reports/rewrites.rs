@@ -137,7 +137,7 @@ pub(super) fn is_alternative(origin: &Origin<'_>, id: ExprId) -> bool {
 }
 
 /// Proposes optional selections in the chain, and a call of `orValue()` with the default. An existing `orValue()` keeps
-/// its argument, which has an effect once the selections are optional.
+/// its argument. With optional selections, the argument has an effect.
 pub(super) fn with_default(
     origin: &Origin<'_>,
     (chain, id): (&OptionalChain, ExprId),

@@ -140,7 +140,7 @@ pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
 
 /// Copies the fields that the request cannot change from the object to the old object. In a status request, these are
 /// all fields except the metadata and the status. In other requests, this is only the status. Fields of the old object
-/// with `constraints` are not replaced.
+/// that `constraints` refer to are not replaced.
 fn copy_unchangeable_fields(
     constraints: &InputConstraints,
     is_status: bool,

@@ -372,7 +372,7 @@ impl<'a> SymbolicEvaluator<'a> {
         }
     }
 
-    /// Replaces each input by its value if this value is the same in all requests for the kind.
+    /// Replaces each input with its value if this value is the same in all requests for the kind.
     fn with_constants(&self, alternatives: Vec<SymbolicValue>) -> Vec<SymbolicValue> {
         let constant_or_input = |symbolic| match symbolic {
             SymbolicValue::Input { ref path, .. } => {
@@ -433,7 +433,7 @@ impl<'a> SymbolicEvaluator<'a> {
     }
 
     /// Returns the index of the variable that `node` tests, as in `has(variables.x)` and `variables.?x`. The test
-    /// evaluates the variable, so it fails if the variable fails. Otherwise it is true.
+    /// evaluates the variable, so it fails if the variable fails. If the variable does not fail, the test is true.
     ///
     /// Source: apiserver `pkg/cel/lazy/lazy.go`, `MapValue.Find`; cel-go `interpreter/attributes.go`, `refQualify`.
     pub(crate) fn tested_variable(&self, node: ExprRef) -> Option<usize> {

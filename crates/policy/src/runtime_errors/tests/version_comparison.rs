@@ -125,7 +125,6 @@ fn comparison_is_limited_by_requests_and_cost() {
     assert_eq!(n_requests(Limits { cost: 1, ..LIMITS }), 1);
 }
 
-/// Requests have a name that the rules permit.
 #[test]
 fn generated_request_has_a_name_that_rules_permit() {
     let mut policy = policy(

@@ -421,7 +421,7 @@ impl LabelValues {
         {
             labels.insert(key.clone(), Some(value.clone()));
         }
-        // A namespace always has this label, so an excluded name is replaced by another one.
+        // A namespace always has this label, so an excluded name is replaced with a different one.
         let name = labels.get(NAME_LABEL).cloned().flatten();
         if let Some(name) = name
             && excluded.contains(&(&NAME_LABEL.to_owned(), &name))

@@ -284,8 +284,7 @@ impl DifferenceKey {
     }
 }
 
-/// Returns true if the decisions differ, including their messages. Ignores the source of the failing
-/// expression that an error message quotes.
+/// Returns true if the decisions differ, including their messages. Ignores the expression that an error message quotes.
 fn has_other_messages(evaluations: [&Evaluation; 2]) -> bool {
     let [old, new] = evaluations.map(|evaluation| {
         let decisions = evaluation.decisions.iter().cloned();
@@ -571,8 +570,8 @@ impl<'n> Comparer<'n> {
                 }
             }
         }
-        // The search found no request that only the new version denies. Varies a request with a difference to find one,
-        // because it shows the effect better.
+        // The search found no request that only the new version denies. Such a request shows the effect better, so a
+        // request with a difference is varied to find one.
         let Some(failing) = failing else { return };
         self.try_validations(builder, &failing, validations);
     }

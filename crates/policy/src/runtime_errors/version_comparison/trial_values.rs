@@ -7,7 +7,7 @@ use crate::runtime_errors::path_conditions::texts_near;
 use cel::ast::{Expr, Literal};
 use kubernetes::validity::{Constraint, FieldPath, InputConstraints, ValueConstraints};
 
-/// Maximum number of literals for which near values are tried.
+/// Maximum number of literals for which nearby values are tried.
 const MAX_LITERALS: usize = 16;
 
 /// Maximum number of numbers that are formatted as trial strings.

@@ -115,7 +115,7 @@ impl Evaluation<'_> {
                         reads.push(anything);
                         return;
                     };
-                    // Only the paths are known for reads in the expression of a policy variable.
+                    // For reads in the expression of a policy variable, only the paths are known.
                     let of_it = Evaluation { ast, ..*self };
                     let n_before = reads.len();
                     of_it.read(ast.root(), (&mut Vec::new(), false, depth), reads);
