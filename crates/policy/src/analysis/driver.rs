@@ -83,7 +83,8 @@ pub(super) struct KindAnalysis {
     pub(super) non_optional: Vec<(usize, ExprId)>,
     /// Calls of `or` and `orValue` whose receiver may be an optional: index of the expression and node.
     pub(super) maybe_optional: Vec<(usize, ExprId)>,
-    /// The evaluated match conditions, by index. True if the condition is false in every request class.
+    /// The evaluated match conditions and validations, by index. The flag is true if the expression is false in every
+    /// request class.
     pub(super) is_false: BTreeMap<usize, bool>,
     /// The evaluated expressions, by index. Each entry contains the number of request classes that evaluate the
     /// expression, and one failing node for each class in which the expression selects from null.

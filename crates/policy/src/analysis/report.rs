@@ -325,9 +325,9 @@ impl Report {
         (kind_findings, notes)
     }
 
-    /// Returns the finding to report for `kind` and the expression with the index `n`. For a kind matched by a
-    /// wildcard, includes only the subexpressions that fail for all kinds that reach them. If the rules match unknown
-    /// kinds, returns `None` for such a kind.
+    /// Returns the finding to report for `kind` and the expression with the index `n`. If `kind` is matched by a
+    /// wildcard, includes only the subexpressions that fail for all kinds that reach them, or nothing if the rules
+    /// match unknown kinds.
     fn reportable<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.findings.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {

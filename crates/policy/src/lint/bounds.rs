@@ -20,7 +20,7 @@ const MAX_OPERANDS: usize = 256;
 /// A chain of `&&` or `||` whose result is constant.
 #[derive(Debug, PartialEq)]
 pub(super) struct Constant {
-    /// The operand that makes the chain constant, together with the operands before it.
+    /// The first operand that, together with the operands before it, makes the chain constant.
     pub(super) at: ExprId,
     /// The index of the operand `at` in the chain.
     n: usize,

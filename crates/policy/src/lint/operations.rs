@@ -13,7 +13,7 @@ use crate::reads::{Attribute, Input, is_input};
 use crate::rule::Rule;
 use cel::source::SourceMap;
 
-/// The groups whose objects can only be created and are not stored.
+/// The groups whose objects are not stored. Such objects can be created, but not updated.
 const VIRTUAL_GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// Returns a lint if validations read a field of created objects that an update can change, and no rule matches UPDATE.

@@ -251,8 +251,8 @@ fn newest<'m>(
     newest.map(|(_, resource)| resource)
 }
 
-/// Returns the served resource that the rule probably intended: a resource in `groups` with a similar spelling, or a
-/// resource in another group, with its API version.
+/// Returns the name of the served resource that the rule probably intended. If this resource is in a different group or
+/// version, also returns its API version.
 fn suggestion(
     (groups, versions): (&[String], &[String]),
     name: &str,

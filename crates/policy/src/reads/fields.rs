@@ -149,8 +149,8 @@ impl Walk<'_> {
         self.note(&paths, AccessKind::Whole);
     }
 
-    /// Returns the paths of the possible values of `id`. Records the reads that select one of these values, such as
-    /// those of a condition.
+    /// Returns the paths of the possible values of `id`. Also records all other reads of the expression, such as those
+    /// in a condition.
     fn paths(&mut self, ast: &Ast, id: ExprId, bound: &mut Bound, depth: usize) -> Vec<Path> {
         self.n_visits += 1;
         if depth > MAX_DEPTH || self.n_visits > MAX_VISITS {

@@ -300,8 +300,8 @@ struct VersionedObject {
 }
 
 /// The forms in which expressions read `object` and `oldObject`: true for a Go value, false for an unstructured value.
-/// The form of a value is chosen when the value is first used. It is a Go value if match conditions that read Go values
-/// were evaluated before or are evaluated now. The form of `object` is chosen again after the object changes.
+/// The form of a value is chosen when the value is first used. A Go value is chosen if match conditions that read Go
+/// values were evaluated before or are evaluated now. The form of `object` is chosen again after the object changes.
 ///
 /// Source: k8s.io/apiserver 0.37 `pkg/admission/conversion.go`, `LazyObject`.
 #[derive(Debug, Default)]

@@ -17,7 +17,7 @@ use super::value::Const;
 /// The number of steps charged for type-checking, planning and evaluating one call.
 pub(super) const STEPS: u32 = 100;
 
-/// Maximum size in bytes of all literals of a call, and of its result.
+/// Maximum total size, in bytes, of the literals of a call. A string that the call returns has the same limit.
 const MAX_BYTES: usize = 2048;
 
 /// The number of bytes charged for each literal. The length of a string is added.

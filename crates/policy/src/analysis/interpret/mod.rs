@@ -128,8 +128,8 @@ pub(super) struct Interpretation {
     pub(super) maybe_optional: Vec<ExprId>,
     /// A flag per node: true if the node was reached.
     pub(super) visited: Vec<bool>,
-    /// Subexpressions whose error is absorbed, for example because another operand determines the result, or because
-    /// only a default causes the error.
+    /// Subexpressions whose error is not reported, because another operand absorbs it, or because only a default causes
+    /// it. Also subexpressions that are not evaluated, because an operand has no value.
     pub(super) suppressed: Vec<ExprId>,
     /// True if the step limit was exceeded. The result is then incomplete.
     pub(super) gave_up: bool,

@@ -112,8 +112,8 @@ pub(crate) fn call_disjuncts(
                 Some(Disjunct::from_constraint(path, constraint))
             });
             if expected && function == "matches" {
-                // The generated string may contradict another constraint that other matches of the pattern satisfy. A
-                // second disjunct therefore requires only that the string is present.
+                // The generated string may contradict another constraint, while a different match of the pattern
+                // satisfies it. A second disjunct therefore only requires that the string is present.
                 disjuncts.extend(for_each_path(&targets, |path| {
                     Some(Disjunct::from_constraint(path, Constraint::Present))
                 }));

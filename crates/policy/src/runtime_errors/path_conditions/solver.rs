@@ -24,7 +24,7 @@ const MAX_PRECHECKED: usize = 12;
 #[derive(Clone, Copy)]
 pub(crate) struct SolverLimits {
     pub(crate) n_solutions: usize,
-    /// The number of steps. A step takes one entry from the worklist.
+    /// Maximum number of steps. A step takes one entry from the worklist.
     pub(crate) n_steps: u32,
 }
 

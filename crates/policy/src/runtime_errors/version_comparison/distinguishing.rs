@@ -419,7 +419,7 @@ impl PairSearch<'_, '_, '_, '_> {
         }
     }
 
-    /// Returns the result of the changed condition in one version. `None` if it is not evaluated.
+    /// Returns the result of the changed condition in the version with the index `n`. `None` if it is not evaluated.
     fn result(&self, n: usize, evaluation: &Evaluation) -> Option<bool> {
         if self.pair.role == Role::MatchCondition {
             let matches = evaluation.match_conditions.as_ref();

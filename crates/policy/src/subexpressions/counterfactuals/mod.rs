@@ -194,8 +194,8 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Returns the root variable that is not null if `atom` has its required value. `None` if `atom` is not such a
-    /// test.
+    /// Returns the root variable that is not null if `atom` has its required value. `None` if `atom` does not require
+    /// this of a root variable.
     fn root_there(&self, (id, wanted): Atom) -> Option<&str> {
         let (function, args) = self.ast.global_call(id)?;
         let is_there = match function {
