@@ -89,8 +89,8 @@ impl Scope {
         })
     }
 
-    /// Evaluates `planned`. Returns the result and the cost. The cost does not include the variables that are evaluated
-    /// for it.
+    /// Evaluates `planned`. Returns the result and the cost. The cost does not include that of the variables that the
+    /// expression reads.
     pub(super) fn evaluate(&self, planned: &PlannedExpression) -> (Result<Value, EvalError>, u64) {
         let around = self.depth.load(Ordering::Relaxed);
         let depth = around.saturating_add(planned.depth);

@@ -31,8 +31,8 @@ pub(super) fn aggregate(errors: &[String]) -> String {
     }
 }
 
-/// Returns the first `max` bytes of a string. If this splits a character, each remaining byte becomes `U+FFFD`, as in
-/// Go's JSON output.
+/// Returns the first `max` bytes of a string. If this splits a character, each remaining byte of the character becomes
+/// `U+FFFD`, as in Go's JSON output.
 pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

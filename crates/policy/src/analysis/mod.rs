@@ -153,7 +153,7 @@ pub struct WildcardKinds {
     pub unchecked: Vec<UncheckedKind>,
 }
 
-/// The reason why a kind that a wildcard matches is not checked if the policy matches too many kinds.
+/// The [`UncheckedKind::reason`] of a kind that a wildcard matches, if the policy matches too many kinds.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
 /// Maximum number of kinds that are analyzed as objects with unknown fields. These are kinds matched by wildcards that

@@ -79,7 +79,7 @@ impl Names {
         // Without rules, the match constraints match all groups.
         let has_all = of_rules.is_empty() || of_rules.iter().any(|group| *group == "*");
         let of_kinds = resources.iter().map(|matched| &matched.gvk.group);
-        // The kind of a subresource may be in a different group from the resource. An example is Scale.
+        // The kind of a subresource may be in a different group than the resource. An example is Scale.
         let groups: BTreeSet<String> = of_rules.into_iter().chain(of_kinds).cloned().collect();
         let api_versions = resources.iter().map(|matched| matched.gvk.api_version());
         let kinds = resources.iter().map(|matched| matched.gvk.kind.clone());

@@ -174,8 +174,8 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
     mistakes
 }
 
-/// Returns a hint about a path that lacks the leading `/`. Suggests the path, or the path below `spec`, if all types
-/// declare it.
+/// Returns a hint about a path that lacks the leading `/`. Suggests the path with this `/`, or the same path below
+/// `/spec`, if all types declare the suggested path.
 fn rooted_path_help(path: &str, types: &MatchedTypes) -> Advice {
     let slashes = if path.contains('/') {
         path.to_owned()

@@ -767,7 +767,7 @@ fn with_kind(mut object: Json, gvk: &Gvk) -> Json {
 }
 
 /// Returns the status for the first error that rejects the request. An error of a policy with failurePolicy `Ignore`
-/// does not reject it.
+/// does not reject the request.
 ///
 /// Source: `policy_dispatcher.go`, `Dispatch`, `PolicyError.Error`.
 fn rejection(errors: &[PolicyError<'_>]) -> Option<Status> {

@@ -1,4 +1,5 @@
-//! Tests of Go values: the same expressions in Kubernetes 1.36, which evaluates unstructured objects, and 1.37.
+//! Tests of Go values. The same expressions are evaluated in Kubernetes 1.36, where objects are unstructured, and in
+//! 1.37.
 //!
 //! The expected results are those of upstream's dispatcher in both versions.
 

@@ -99,8 +99,8 @@ impl ComparisonChecker<'_, '_> {
         }
     }
 
-    /// Returns an adverb for messages if `value` is the effective default of the field at `path`, and `None` otherwise.
-    /// The adverb is `usually ` if a setting outside of the object can change the default. Otherwise it is empty.
+    /// If `value` is the effective default of the field at `path`, returns an adverb for messages: `usually ` if a
+    /// setting outside of the object can change the default, or else the empty string. Returns `None` for other values.
     pub(super) fn counts_as(&self, path: &FieldPath, value: bool) -> Option<&'static str> {
         let is_object = matches!(path.root, Root::Object | Root::OldObject);
         let effective = effective_default(self.kind, path).filter(|_| is_object)?;

@@ -17,7 +17,7 @@ pub(super) struct ConditionPair {
 }
 
 /// Pairs the match conditions and validations of both versions. Match conditions are paired by name. Validations with
-/// the same expression are paired first, and the remaining ones by their order.
+/// equal expressions are paired first, and the remaining validations in order.
 pub(super) fn condition_pairs([old, new]: [&CompiledPolicy; 2]) -> Vec<ConditionPair> {
     let changed = [changed_variables([old, new]), changed_variables([new, old])];
     let mut pairs = Vec::new();
