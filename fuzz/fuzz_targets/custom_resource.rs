@@ -1,5 +1,5 @@
-//! Interprets a JSON object as a CustomResourceDefinition, an object, an old object, an apply configuration and a
-//! patch. Validates the definition and the object. Applies the configuration and the patch.
+//! Reads the fields of a JSON object: a CustomResourceDefinition, an object, an old object, an apply configuration and
+//! a patch. Validates the definition and the object. Applies the configuration and the patch.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

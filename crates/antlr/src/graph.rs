@@ -236,7 +236,7 @@ impl Graph {
         self.add(StateKind::Basic, vec![call])
     }
 
-    /// Adds the two states that delimit a repeated part: before the part, and after it.
+    /// Adds the state before a repeated part and the state after it.
     fn repeated(&mut self) -> (StateId, StateId) {
         let entry = self.add(StateKind::LoopEntry, Vec::new());
         let back = self.add(StateKind::LoopBack, vec![Edge::Free(entry)]);

@@ -81,8 +81,8 @@ pub(super) fn quoted(text: &str) -> String {
 /// Prefix of ANTLR's message for input that matches no alternative.
 pub(super) const NO_VIABLE: &str = "no viable alternative at input ";
 
-/// Replaces [`NO_VIABLE`] errors in `message` whose quoted input is one character and a reserved word, such as `.true`.
-/// The replacement is cel-go's error that an identifier was expected.
+/// Replaces each [`NO_VIABLE`] error in `message` that quotes one character and a reserved word, such as `.true`. The
+/// replacement is cel-go's error that an identifier was expected.
 ///
 /// Source: cel-go `parser/parser.go` (`reservedIdentifier`, `mismatchedReservedIdentifier`).
 pub(super) fn with_reserved_words(message: String) -> String {

@@ -62,8 +62,8 @@ pub(super) struct SetId(usize);
 #[derive(Clone, Debug)]
 struct ConfigSet {
     configs: Vec<Config>,
-    /// The first alternative if all alternatives have the same configurations, because further tokens cannot
-    /// distinguish them.
+    /// The first alternative, if all alternatives have the same configurations. Further tokens cannot distinguish such
+    /// alternatives.
     tied: Option<Alternative>,
 }
 

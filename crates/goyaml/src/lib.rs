@@ -363,7 +363,7 @@ impl Default for Copies {
 }
 
 impl Copies {
-    /// Subtracts one node that an alias copies from the limit. `n_bytes` is the size of the node's scalar.
+    /// Counts a node that is copied by an alias. `n_bytes` is the size of the node's scalar.
     fn count(&mut self, n_bytes: usize) -> Result<(), String> {
         match (self.nodes.checked_sub(1), self.bytes.checked_sub(n_bytes)) {
             (Some(n_left), Some(bytes_left)) => {

@@ -1,8 +1,8 @@
 //! The YAML scanner: splits the source into tokens. It also derives the start and end tokens of collections from the
 //! indentation and from `:`.
 //!
-//! The `:` after a key shows that it is a key. Tokens therefore stay in a queue as long as one of them may start a key.
-//! A key must end on the line on which it starts, and within 1,024 characters.
+//! The scanner recognizes a key only when it reaches the `:` after the key. Tokens therefore stay in a queue as long as
+//! one of them may start a key. A key must end on the line on which it starts, and within 1,024 characters.
 //!
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in details. `./dev parity-yaml` compares the
 //! scanners.

@@ -20,8 +20,8 @@ const INDENT: usize = 2;
 /// Maximum length of a key without `?`, in bytes.
 const MAX_SIMPLE_KEY: usize = 128;
 
-/// Writes `value` as a YAML document. Characters in strings for which `is_escaped` returns true are written as escape
-/// sequences. `is_escaped` is only called for printable characters below U+10000.
+/// Writes `value` as a YAML document. In strings, each character for which `is_escaped` returns true is written as an
+/// escape sequence. `is_escaped` is only called for printable characters below U+10000.
 ///
 /// # Errors
 /// Returns an error if `value` cannot be serialized, for example because a key is not a string.
@@ -105,7 +105,7 @@ impl Style {
         self.put(out, text)
     }
 
-    /// Writes a number or boolean, or adds it to the string if it is a key.
+    /// Writes a number or boolean. If it is a key, appends it to `string` instead.
     fn plain<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
         match &mut self.string {
             Some(string) => {
@@ -172,7 +172,7 @@ impl Style {
     }
 }
 
-/// Implements the methods of numbers and booleans.
+/// Implements the methods that write numbers and booleans.
 macro_rules! plain {
     ($($method:ident: $type:ty),* $(,)?) => {
         $(fn $method<W: ?Sized + Write>(&mut self, out: &mut W, value: $type) -> io::Result<()> {

@@ -369,7 +369,7 @@ mod tests {
         assert!(merged.merge(class(&[range(2)], false)));
         assert!(merged.merge(Class::new(vec![range(2)], false, true)));
         assert_eq!(merged.parts.len(), 4);
-        // A merge only compares new items with the first 64 items.
+        // A merge compares new items with the first 64 items only.
         let many: Vec<_> = (0..65).map(range).collect();
         let mut large = class(&many, false);
         assert!(!large.merge(class(&many[63..64], false)));

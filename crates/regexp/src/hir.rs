@@ -86,7 +86,8 @@ fn literal(runes: &[u32], flags: Flags) -> Hir {
         return Hir::concat(runes.iter().map(cases).collect());
     }
     let text: Option<String> = runes.iter().map(|rune| char::from_u32(*rune)).collect();
-    // The literal contains a surrogate, which an escape may denote. A string never contains one, so nothing matches.
+    // An escape sequence can denote a surrogate. No string contains a surrogate, so a literal with a surrogate never
+    // matches.
     text.map_or_else(Hir::fail, |text| Hir::literal(text.into_bytes()))
 }
 

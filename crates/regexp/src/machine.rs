@@ -1,5 +1,5 @@
-//! A matching machine like Go's, which searches code points. It searches for patterns that are too large for the
-//! engines of `regex-automata`.
+//! A matching machine like Go's. It reads the input by code points, and searches for patterns that are too large for
+//! the engines of `regex-automata`.
 //!
 //! The machine's program has about one instruction for each part of the pattern. The time of a search is at most
 //! proportional to the length of the program times the length of the input. The memory of a search is proportional to

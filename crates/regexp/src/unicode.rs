@@ -24,7 +24,7 @@ pub(super) enum UnicodeSet {
     Script(usize),
 }
 
-/// A set, and true for the set with case variants.
+/// A set, and true if its case variants are included.
 type CacheKey = (UnicodeSet, bool);
 
 /// Ranges of all requested sets. There are fewer than 200 sets, with at most 700 ranges.

@@ -113,7 +113,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Moves from the state `id`, which must not be the end of a rule, to the next state, and returns it.
+    /// Moves from the state `id` to the next state, and returns the next state. `id` must not be the end of a rule.
     fn step(&mut self, id: StateId, is_again: bool) -> Result<StateId, Stop> {
         let state = GRAPH.state(id);
         let looks = match state.kind {

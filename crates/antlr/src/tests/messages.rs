@@ -1,4 +1,4 @@
-//! Tests messages of the API server's parser: the column and the message of each error, in order of location.
+//! Tests the messages of the API server's parser: the column and the message of each error, in order of location.
 
 use crate::findings;
 use cel::version::{Behavior, CelGo};

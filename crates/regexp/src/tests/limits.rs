@@ -1,4 +1,4 @@
-//! Tests Go's limits of sizes, heights and numbers of ranges: the largest valid pattern, and the smallest invalid one.
+//! Tests Go's limits on sizes, heights and numbers of ranges: the largest valid pattern, and the smallest invalid one.
 
 use super::{check_error, check_valid};
 
