@@ -464,7 +464,7 @@ fn leading_number(text: &str) -> Option<u16> {
     text.get(..end.unwrap_or(text.len()))?.parse().ok()
 }
 
-/// Returns the cel-go of Kubernetes `1.minor`. A patch release never changes it.
+/// Returns the cel-go version of Kubernetes `1.minor`. A patch release never changes it.
 ///
 /// Source: `go.mod` of k8s.io/kubernetes in each release branch.
 const fn upstream_cel_go(minor: u16) -> CelGo {

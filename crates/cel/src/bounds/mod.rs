@@ -51,7 +51,7 @@ pub struct BoundPaths {
 /// The result of [`BoundVariables::part`].
 #[derive(Debug)]
 struct KnownPart {
-    /// The path of the part, as a slice with one element. Bounds of values that are this part share the slice.
+    /// The path of the part, as a slice with one element. All bounds that refer only to this part share the slice.
     path: Arc<[PathId]>,
     part: VariablePart,
 }
@@ -108,7 +108,8 @@ pub trait BoundVariables: Sync {
     fn shape(&self) -> usize;
 
     /// Returns the bound of `root.field`. The outer `Option` is `None` if the fields of the variable `root` are not
-    /// computed. The fields of `variables` are computed. The inner `Option` is `None` if the bound is unknown.
+    /// computed. For example, the fields of `variables` are computed. The inner `Option` is `None` if the bound is
+    /// unknown.
     fn field(&self, root: &str, field: &str) -> Option<Option<Bound>>;
 
     /// Returns true if a string is assumed to be split into a single long part. If false, it is assumed to be split

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Bounder, KnownPart, PartSizes};
 use crate::cost::{Path, PathId, PathStep, SizeEstimate};
 
-/// Maximum number of parts of variables in a bound. If a value may be one of more than this many parts, the bound
-/// contains only its size.
+/// Maximum number of parts of variables in a bound. If a value has more possible parts than this, the bound contains
+/// only its size.
 const MAX_PARTS: usize = 8;
 
 /// The bound of the size of a value and, if it is a list or map, of its keys and elements.
@@ -14,7 +14,8 @@ const MAX_PARTS: usize = 8;
 /// The bound of an optional is that of its value.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// The size of the value. Its maximum is `u64::MAX` if it is unknown. The size of a string is a number of bytes.
+    /// The size of the value. If the size is unknown, its maximum is `u64::MAX`. The size of a string is a number of
+    /// bytes.
     size: SizeEstimate,
     inside: Inside,
 }

@@ -134,7 +134,7 @@ impl Costs {
         }
     }
 
-    /// Sets the scope to [`CostScope::Function`]. The platform defines such costs.
+    /// Sets the scope to [`CostScope::Function`], and marks the measured cost as defined by the platform.
     #[must_use]
     pub const fn per_function(mut self) -> Self {
         self.scope = CostScope::Function;

@@ -398,8 +398,8 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Charges a call with the arguments `args` and a further argument that failed with `error`. Returns the error.
-    /// Later arguments are not evaluated.
+    /// Charges the cost of a call whose next argument after `args` failed with `error`. Returns the error. Later
+    /// arguments are not evaluated.
     #[cold]
     fn fail_call(
         &mut self,

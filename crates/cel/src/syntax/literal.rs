@@ -42,7 +42,7 @@ pub(super) fn double(digits: &str, negative: bool) -> Option<f64> {
 const BAD_CODE_POINT: &str = "invalid unicode code point";
 const BAD_ESCAPE: &str = "unable to unescape string";
 
-/// Returns the characters between the quotes, and true if it is a raw string.
+/// Returns the characters between the quotes, and true if the literal is a raw string.
 fn body(literal: &str) -> (&str, bool) {
     let (quoted, raw) = match literal.strip_prefix(['r', 'R']) {
         Some(quoted) => (quoted, true),

@@ -16,7 +16,7 @@ use cel::value::go_quote;
 pub(super) struct Outcome {
     pub(super) faults: Vec<Fault>,
     pub(super) n_checks: u64,
-    /// The deduplication keys of `faults`. `None` until an error is added to [`FEW`] other errors.
+    /// The deduplication keys of `faults`. `None` until an error is added after the first [`FEW`] errors.
     seen: Option<HashSet<Rc<str>>>,
 }
 

@@ -11,7 +11,7 @@ use super::table::{Action, Dep, Form, KindTable, Open, Rule, Shape, Step, Table,
 use super::typed::{read, zero};
 use crate::library::quantity::Quantity;
 
-/// Fields with image names. Rules distinguish only images with and without the tag `latest`.
+/// Fields with image names. Rules distinguish images only by whether they have the tag `latest`.
 const IMAGES: [&str; 2] = ["image", "reference"];
 
 static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);

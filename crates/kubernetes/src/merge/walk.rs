@@ -59,7 +59,7 @@ impl<'a> Merge<'a> {
         }
         if left.is_some() && !of_left.has_forms_of(&of_right) {
             // The values match different alternatives of the type. Upstream also merges them with the alternatives that
-            // match the left value. It discards this result, but reports its errors.
+            // match the left value. It discards the result of this additional merge, but reports the errors.
             self.form(of_left, type_, left, right, path, errors);
         }
         self.form(of_right, type_, left, right, path, errors)

@@ -301,7 +301,7 @@ fn error(
 struct SchemaErrors {
     /// True if there are errors that do not concern rules.
     has_others: bool,
-    /// Errors of rules that are found without compiling expressions.
+    /// Rule errors that are found without compiling expressions.
     about_rules: Vec<DefinitionError>,
     /// Errors that are found by compiling expressions.
     of_expressions: Vec<DefinitionError>,
@@ -545,7 +545,7 @@ fn below_property(
     below
 }
 
-/// Adds the errors of a rule that are found without compiling its expressions.
+/// Adds the errors in a rule that are found without compiling its expressions.
 fn about_rule(
     rule: &ValidationRule,
     schema: &Map<String, Json>,

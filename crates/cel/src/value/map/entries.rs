@@ -174,8 +174,8 @@ impl Entries {
         if let Some(value) = lookup(&Key::new(key)?) {
             return Ok(Some(value));
         }
-        // A numeric key also matches an int or uint key of a different type with the same value. As
-        // in upstream, it does not match a double key.
+        // A number also matches an `int` or `uint` key of a different type with the same value. As in upstream, an
+        // integer does not match a `double` key.
         let others = match key {
             Value::Double(value) => [
                 value::double_to_int(*value).map(Key::Int),

@@ -22,7 +22,7 @@ const ONE_UNIT: CallEstimate = CallEstimate::from_cost(NOMINAL);
 /// The size of an IP address in bytes: 4 for IPv4, 16 for IPv6.
 const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
 
-/// Estimates the cost of a call that reads `text` once. The result is a string that is at most as long.
+/// Estimates the cost of a call that reads `text` once. The result is a string that is at most as long as `text`.
 pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(text) = text else { return ONE_UNIT };
     let size = size_of(sizes, text);
@@ -192,7 +192,7 @@ pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
         return ONE_UNIT;
     };
     let size = size_of(sizes, target);
-    // One is added so that searching an empty string still costs as much as the regular expression.
+    // Adds 1, as in upstream, so that searching an empty string is not free.
     let text = traversal_cost(size.plus(SizeEstimate::fixed(1)));
     let regex = size_of(sizes, regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
     CallEstimate::sized(text.times(regex), SizeEstimate::new(0, size.max))

@@ -58,13 +58,14 @@ pub(super) const INCLUDED: Costs = per_function(
 )
 .with_estimate_of_actual(StaticCost::Of(estimated::measured_scan));
 
-/// The cost of reading the receiver, which is a string, once. The result is at most as long as the receiver.
+/// The cost of reading the receiver once. The receiver and the result are strings. The result is at most as long as the
+/// receiver.
 pub(super) const READ: Costs = per_function(
     StaticCost::Of(|call, sizes| estimated::reading(call.target, sizes)),
     RuntimeCost::ByArgs(measured::first_read),
 );
 
-/// The cost of reading the first argument, which is a string, once. The result is at most as long as the argument.
+/// The cost of reading the first argument, a string, once. The result is at most as long as the argument.
 pub(super) const CONVERTED_URL: Costs = per_function(
     StaticCost::Of(|call, sizes| estimated::reading(call.args.first(), sizes)),
     RuntimeCost::ByArgs(measured::first_read),

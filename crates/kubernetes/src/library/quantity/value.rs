@@ -366,8 +366,8 @@ impl State {
         Ok((digits, suffix))
     }
 
-    /// Returns the digits and the exponent of 1024. Returns `None` if the quantity has no binary suffix, because it is
-    /// a fraction or its magnitude is below 1024.
+    /// Returns the digits and the exponent of 1024. Returns `None` for a fraction, and for a magnitude below 1024,
+    /// because these have no binary suffix.
     fn canonical_binary(&self) -> Result<Option<(String, i32)>, TooLong> {
         let limit = |value| Amount::Scaled(ScaledInt { value, scale: 0 });
         if self.amount.compare(&limit(-1024))?.is_gt() && self.amount.compare(&limit(1024))?.is_lt()

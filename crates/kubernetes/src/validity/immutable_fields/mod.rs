@@ -306,8 +306,8 @@ struct Update<'a> {
 type Versions = (Option<Json>, Option<Json>);
 
 impl Update<'_> {
-    /// If the rule applies only to old objects in which a flag is true, sets this flag to false. Does nothing if the
-    /// immutable field is unchanged or the flag is constrained.
+    /// If the rule applies only to old objects in which a flag is true, sets this flag to false in `old`. Does nothing
+    /// if the immutable field is unchanged or the flag is constrained.
     fn disable_rule(&self, object: &Json, old: &mut Json) {
         let Some((path, "true")) = self.rule.applies_if else {
             return;
@@ -324,8 +324,8 @@ impl Update<'_> {
         }
     }
 
-    /// If the fields in `except` may change only if the old object has a certain value, sets this value. Does nothing
-    /// if none of these fields has changed, or if the value is constrained.
+    /// If the fields in `except` may change only if the old object has a certain value, sets this value in `old`. Does
+    /// nothing if none of these fields has changed, or if the value is constrained.
     fn enable_exceptions(&self, object: &Json, old: &mut Json) {
         let Some((path, value)) = self.rule.excepted_if else {
             return;
