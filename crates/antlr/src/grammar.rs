@@ -36,7 +36,7 @@ pub(super) enum Part {
     OneOf(&'static [Kind]),
     /// A reference to a rule.
     Call(Rule),
-    /// A reference to a rule. The loop of the rule only accepts operators of at least this precedence.
+    /// A reference to a rule. The loop of the rule accepts only operators of at least this precedence.
     CallAt(Rule, u8),
     Maybe(&'static [Part]),
     /// Zero or more repetitions.

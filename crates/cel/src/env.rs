@@ -123,7 +123,7 @@ impl Library {
         &self.validators
     }
 
-    /// Returns the functions within whose calls literals may be heterogeneous. This includes nested literals.
+    /// Returns the functions whose arguments may contain heterogeneous literals at any depth.
     #[must_use]
     pub fn homogeneous_exempt(&self) -> &[&'static str] {
         &self.homogeneous_exempt

@@ -55,7 +55,7 @@ thread_local! {
 }
 
 impl Interrupt {
-    /// Creates an interrupt that fires once `should_stop` returns true. The condition is called often, from
+    /// Creates an interrupt that fires as soon as `should_stop` returns true. `should_stop` is called often, from
     /// several threads.
     #[must_use]
     pub fn new(should_stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {

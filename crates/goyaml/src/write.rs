@@ -21,7 +21,7 @@ const INDENT: usize = 2;
 const MAX_SIMPLE_KEY: usize = 128;
 
 /// Writes `value` as a YAML document. In strings, each character for which `is_escaped` returns true is written as an
-/// escape sequence. `is_escaped` is only called for printable characters below U+10000.
+/// escape sequence. `is_escaped` is called only for printable characters below U+10000.
 ///
 /// # Errors
 /// Returns an error if `value` cannot be serialized, for example because a key is not a string.

@@ -656,7 +656,8 @@ pub(crate) const CONTAINED_NETWORKS: Version = V1_32.with_patch(4);
 /// The first patch releases in which [`Behavior::patches_convert_nested_objects`] is true.
 pub const NESTED_PATCH_VALUES: &[(u16, u16)] = &[(36, 5), (35, 10)];
 
-/// Returns true if an API server of `release` measures the costs of calls with the rules of its libraries.
+/// Returns true if an API server of `release` applies the cost rules of its libraries when it measures the costs of
+/// calls.
 ///
 /// Source: k8s.io/apiserver 0.32 `pkg/features/kube_features.go`, `StrictCostEnforcementForVAP`.
 pub(crate) fn measures_library_costs(release: Release) -> bool {
@@ -671,14 +672,15 @@ pub fn first_with(cel_go: CelGo) -> Version {
     first.unwrap_or(KubernetesVersion::NEWEST).platform()
 }
 
-/// Returns the first version whose API server accepts features introduced in `introduced` in new expressions.
+/// Returns the first version whose API server accepts the additions of the version `introduced` in new expressions.
 #[must_use]
 pub const fn usable_since(introduced: Version) -> Version {
     Version::new(introduced.major, introduced.minor.saturating_add(1))
 }
 
 impl KubernetesVersion {
-    /// Returns true if an API server of this version accepts features introduced in `introduced` in new expressions.
+    /// Returns true if an API server of this version accepts the additions of the version `introduced` in new
+    /// expressions.
     pub(crate) fn accepts(&self, introduced: Version) -> bool {
         introduced <= self.compatibility()
     }

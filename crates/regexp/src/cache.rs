@@ -71,8 +71,8 @@ pub(super) fn reserve(n_bytes: usize) -> Option<Reservation> {
     Reservation::cached(n_bytes)
 }
 
-/// Inserts `engine`, whose bytes must be reserved, and returns it. If the pattern is already cached, returns the
-/// existing engine instead.
+/// Inserts `engine` and returns it. The caller must have reserved its bytes. If the pattern is already cached, returns
+/// the existing engine instead.
 pub(super) fn insert(pattern: &str, engine: Engine) -> Arc<Engine> {
     let mut cache = lock();
     let now = cache.next_use();

@@ -8,7 +8,7 @@ use super::tree::{ClassNode, Flags, NodeId, NodeKind};
 
 /// Maximum nesting depth of common prefixes.
 ///
-/// Each nested prefix adds about two levels to the tree, of which Go allows 1000. Each nested prefix also requires a
+/// Go allows 1000 levels in a tree, and each nested prefix adds about two levels. Each nested prefix also requires a
 /// longer alternative. A pattern that reaches this limit has 125,000 characters, which is longer than any literal in an
 /// expression.
 const MAX_DEPTH: u32 = 500;

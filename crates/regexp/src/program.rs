@@ -8,7 +8,7 @@
 //! they find the match that a backtracking search would find first.
 //!
 //! A pattern is parsed when its program is created. The first search builds the engine within the limits of the
-//! [`EngineBudget`]. If the engine exceeds the budget, it is stored in a shared cache or only used for one search.
+//! [`EngineBudget`]. If the engine exceeds the budget, it is stored in a shared cache, or used for one search only.
 //!
 //! Source: Go `regexp/regexp.go` (`MatchString`, `FindString`, `FindAllString`).
 

@@ -28,7 +28,7 @@ impl Flags {
     pub const FOLD_CASE: Self = Self(1);
     /// `.` also matches a newline: `(?s)`.
     pub const DOT_NL: Self = Self(1 << 1);
-    /// `^` and `$` only match at the start and end of the input: the default, `(?-m)`.
+    /// `^` and `$` match only at the start and end of the input: the default, `(?-m)`.
     pub const ONE_LINE: Self = Self(1 << 2);
     /// Repetitions are lazy: `(?U)`, or a repetition with `?`.
     pub const NON_GREEDY: Self = Self(1 << 3);

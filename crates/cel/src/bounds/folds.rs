@@ -72,8 +72,8 @@ impl Bounder<'_> {
         });
     }
 
-    /// Returns the bound of the accumulator after `n` steps. It is known only if the accumulator is an initially empty
-    /// list or map, and each step adds elements to it or leaves it unchanged.
+    /// Returns the bound of the accumulator after `n` steps. The bound is known only if the accumulator is initially an
+    /// empty list or map, and each step adds elements or changes nothing.
     fn accumulated(&mut self, fold: &Comprehension, n: u64) -> Bound {
         if self.bound_of(fold.accu_init).max() != 0 {
             return Bound::UNKNOWN;

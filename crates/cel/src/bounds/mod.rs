@@ -39,7 +39,7 @@ pub use size::Bound;
 /// Operators that select from their first operand.
 const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
 
-/// The parts of variables to which [`Bound`]s refer. Bounds that are used together must share one instance, and their
+/// The [`VariablePart`]s to which [`Bound`]s refer. Bounds that are used together must share one instance, and their
 /// variables must have the same types and sizes.
 #[derive(Debug, Default)]
 pub struct BoundPaths {
@@ -73,10 +73,10 @@ pub struct PartSizes {
     /// The size of the part.
     pub size: SizeEstimate,
     /// The maximum number of elements of this list or map that fit into the object. Disjoint parts of one object share
-    /// its space, so together they have at most as many elements as the greatest of their maximums. `None` if it is
-    /// unknown.
+    /// its space, so together they have at most as many elements as the greatest of their maximums. `None` if the
+    /// maximum is unknown.
     pub shared: Option<u64>,
-    /// The maximum JSON size in bytes. `None` if it is unknown.
+    /// The maximum JSON size in bytes. `None` if the maximum is unknown.
     pub json: Option<u64>,
 }
 

@@ -320,8 +320,8 @@ impl Bounder<'_> {
         value.with_size(SizeEstimate::new(0, greatest))
     }
 
-    /// Returns the bound of a single value at one of the paths `parts`. These paths denote all elements of their lists
-    /// and maps. A single value may be as large as the whole object.
+    /// Returns the bound of a single value at one of the paths `parts`. Each path denotes all elements of the lists and
+    /// maps on it. A single one of these elements may be as large as the whole object.
     fn single(&mut self, parts: &[PathId], size: SizeEstimate) -> Bound {
         let mut union = Bound::sized(SizeEstimate::new(0, size.max));
         for part in parts {

@@ -4,8 +4,8 @@
 //! its cost is added, and its id is pushed on a stack.
 //!
 //! A call searches the stack for the steps of its arguments, from the top. Each search removes the step and all steps
-//! above it. If all arguments have steps, the call is charged by the sizes of the arguments. Otherwise, an argument
-//! was not evaluated, and the call is free.
+//! above it. If all arguments have steps, the call is charged by the sizes of the arguments. If a step is missing, that
+//! argument was not evaluated, and the call is free.
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
@@ -171,8 +171,9 @@ impl Tracker {
 
     /// Removes the steps with indices in `from..to`, which an earlier iteration of a comprehension left on the stack.
     ///
-    /// Upstream keeps the leftover steps of all iterations. An iteration can only find those of the iteration before
-    /// it. Removing older ones therefore does not change the cost, and it shortens the search for an absent step.
+    /// Upstream keeps the leftover steps of all iterations. An iteration can find only the steps of the iteration
+    /// before it. Removing older ones therefore does not change the cost, and it shortens the search for an absent
+    /// step.
     pub(super) fn forget(&mut self, from: usize, to: usize) {
         if from >= to {
             return;

@@ -164,7 +164,8 @@ impl<T, F: FnMut(&T, &T) -> bool> Sorter<'_, T, F> {
         (j, already_partitioned)
     }
 
-    /// Moves elements equal to the pivot before greater elements. No element may be less than the pivot.
+    /// Moves elements equal to the pivot before greater elements. The range must contain no element that is less than
+    /// the pivot.
     fn partition_equal(&mut self, begin: usize, end: usize, pivot: usize) -> usize {
         self.swap(begin, pivot);
         let (mut i, mut j) = (begin + 1, end - 1);

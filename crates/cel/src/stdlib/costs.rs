@@ -25,8 +25,8 @@ pub const LOGIC: Costs = Costs::new(
 /// Costs of the conditional operator, which evaluates one of its branches.
 pub const CONDITIONAL: Costs = Costs::new(StaticCost::WithArgs(conditional), RuntimeCost::Fixed(1));
 
-/// Costs of comparing a string with a prefix or suffix. The estimate of upstream depends on the length of the
-/// prefix or suffix, the measured cost on the length of the whole string.
+/// Costs of comparing a string with a prefix or suffix. Upstream's estimate depends on the length of the prefix or
+/// suffix. The measured cost depends on the length of the whole string.
 pub const AFFIX: Costs = Costs::new(
     StaticCost::Of(|call, _| match call.args {
         [affix] => CallEstimate::from_cost(traversal(size_or_unknown(affix))),

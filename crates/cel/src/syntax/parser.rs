@@ -2,7 +2,7 @@
 //!
 //! The parser recovers from errors as cel-go's generated parser does, because the recovery determines later errors,
 //! their locations, and the limits that are exceeded. An extraneous token is dropped, and a missing token is treated as
-//! present. Otherwise the rule fails, and tokens are skipped until one is in the follow set.
+//! present. For any other error, the rule fails, and tokens are skipped until one is in the follow set.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`); cel-go
 //! `parser/parser.go` (`recoveryLimitErrorStrategy`, `recursionListener`, `SyntaxError`).

@@ -180,7 +180,7 @@ impl List {
 
     /// Creates an empty mutable list, for the accumulator of a comprehension. Concatenation appends to it.
     ///
-    /// No other value may contain this list. Otherwise the list could come to contain itself: see [`Value::frozen`].
+    /// This list must not be part of another value. Otherwise it could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
         Self(Repr::Mutable(Arc::default()))

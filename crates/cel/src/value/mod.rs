@@ -51,7 +51,7 @@ const MAX_PRINTED_DEPTH: u32 = 100;
 
 /// A point in time.
 ///
-/// Equality compares instants. The offset only affects how the timestamp is printed.
+/// Equality compares instants. The offset affects only how the timestamp is printed.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01 UTC.

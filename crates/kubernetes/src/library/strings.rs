@@ -9,8 +9,8 @@ use cel::ext::strings::{self, FORMAT, QUOTE};
 use cel::stdlib::comparison;
 use cel::version::CelGo;
 
-/// The operator `==` with the API server's costs since 1.32. The costs of new and stored expressions are the same, so
-/// they depend on the version of cel-go instead of the compatibility version.
+/// The operator `==` with the API server's costs since 1.32. New and stored expressions have the same costs, so the
+/// costs depend on the version of cel-go instead of the compatibility version.
 pub static EQUALITY: &[OverloadRow] = &[comparison::EQUALS
     .with_costs(EQUAL)
     .since_cel_go(CelGo::V0_22)];

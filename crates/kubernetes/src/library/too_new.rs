@@ -61,7 +61,7 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
         let first = rows()
             .map(|row| first_usable(&row.source.available))
             .min()?;
-        // Functions with `@` in their names only occur in the expansions of macros. The macro is reported instead.
+        // Functions with `@` in their names occur only in the expansions of macros. The macro is reported instead.
         let is_hidden = name.contains('@');
         (!is_hidden).then(|| TooNew {
             at,

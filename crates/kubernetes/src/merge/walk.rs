@@ -240,7 +240,7 @@ fn items_of<'v, 'a>(side: Side<'v, 'a>) -> &'v [Node<'a>] {
     }
 }
 
-/// Numbers for the keys of the items of two lists. Equal keys have the same number.
+/// The numbers that identify the item keys of two lists. Equal keys have the same number.
 #[derive(Debug, Default)]
 struct Keys<'a> {
     ids: BTreeMap<Key<'a>, usize>,

@@ -257,8 +257,8 @@ struct CheckedExpression {
     max_cost: u64,
 }
 
-/// Compiles an expression. If there is an error, the boolean is true if the expression uses `oldSelf`. It is false if
-/// the expression cannot be parsed or checked.
+/// Compiles an expression. The boolean of an error is true if the expression passes the type check and uses `oldSelf`,
+/// but cannot be planned.
 fn expression(
     text: &str,
     env: &Env,

@@ -46,7 +46,7 @@ pub(crate) enum Key {
     Type(Arc<Type>),
     /// A value that is equal to the values of the same type with the same string.
     Opaque(&'static str, String),
-    /// A value that is only equal to itself, identified by its address.
+    /// A value that is equal only to itself, identified by its address.
     Identity(usize),
     /// A value that is not equal to itself, such as NaN.
     Never,

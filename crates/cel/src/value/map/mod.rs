@@ -335,7 +335,7 @@ impl Map {
         }
     }
 
-    /// Returns the value under `key`, borrowed if it is in memory. `None` if it is absent.
+    /// Returns the value under `key`, borrowed if it is in memory. `None` if the key is absent.
     ///
     /// # Errors
     ///
@@ -429,7 +429,7 @@ impl Map {
 
     /// Creates an empty mutable map, for the accumulator of a comprehension.
     ///
-    /// No other value may contain this map. Otherwise the map could come to contain itself: see [`Value::frozen`].
+    /// This map must not be part of another value. Otherwise it could come to contain itself: see [`Value::frozen`].
     #[must_use]
     pub(crate) fn growing() -> Self {
         Self(Repr::Mutable(Arc::default()))

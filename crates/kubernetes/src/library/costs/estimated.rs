@@ -75,8 +75,8 @@ pub(super) fn measured_scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
             size.times_cost(of_each)
         }
         Some(items) if has_fixed_size(items.type_()) => size.times_cost(NOMINAL),
-        // For lists, maps and objects, the size is the JSON size. It limits the number of their values, because each
-        // value has at least one byte.
+        // For lists, maps and objects, the size is the JSON size. This size limits the number of nested values, because
+        // each value has at least one byte.
         Some(items) => {
             let of_each = NOMINAL.plus(size_of(sizes, &items).times_cost(NOMINAL));
             size.times_cost(of_each)

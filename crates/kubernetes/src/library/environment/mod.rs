@@ -146,8 +146,8 @@ pub fn base_env(release: impl Into<Release>) -> &'static Env {
     ENVS.get_or_build(release.into(), new_base_env)
 }
 
-/// Returns scalar types whose names only the type checker knows, in environments with object types. The planner rejects
-/// expressions with these names, such as `type(x) == timestamp`.
+/// Returns the scalar types that an environment with object types declares for the type checker only. The planner
+/// rejects expressions with the names of these types, such as `type(x) == timestamp`.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/types.go`, `findScalar`.
 pub fn declared_scalars() -> impl Iterator<Item = (Arc<str>, Type)> {
