@@ -127,7 +127,7 @@ pub fn checkpoint() {
     checkpoint_of(1);
 }
 
-/// Counts as `n` calls of [`checkpoint`], for work that takes `n` times as long.
+/// Counts as `n` calls of [`checkpoint`], for a step with as much work as `n` checkpoints represent.
 #[inline]
 pub fn checkpoint_of(n: usize) {
     let n = u32::try_from(n).unwrap_or(u32::MAX);

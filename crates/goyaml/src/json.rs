@@ -80,7 +80,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Consumes a byte, which must be `first` or `second`, and returns it.
+    /// Consumes and returns a byte, which must be `first` or `second`.
     fn one_of(&mut self, first: u8, second: u8) -> Result<u8, String> {
         self.skip_white_space();
         match self.byte() {

@@ -156,7 +156,7 @@ pub(super) struct Fold {
 pub(super) struct Attribute {
     pub(super) root: Root,
     pub(super) qualifiers: Vec<Qualifier>,
-    /// Keys of the leading qualifiers, up to the first key that is not a constant string. The key of a presence test
+    /// Keys of the leading qualifiers, before the first key that is not a constant string. The key of a presence test
     /// is included.
     pub(super) names: Vec<Arc<str>>,
     pub(super) shape: Shape,

@@ -207,7 +207,8 @@ impl List {
 
     /// Returns the number of elements.
     ///
-    /// The number may exceed the capacity of the memory, because a list may be concatenated with itself.
+    /// The list can have more elements than would fit into memory, because a list can be concatenated with itself
+    /// without a copy.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.0 {

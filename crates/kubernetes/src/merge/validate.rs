@@ -161,7 +161,7 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Formats a type without alternatives for an error message.
+/// Formats the name of a type that has no alternatives, for error messages.
 fn atom_name(type_: &TypeRef) -> String {
     match &type_.target {
         super::types::Target::Named(name) => format!("named type: {name}"),
