@@ -586,9 +586,9 @@ pub struct Behavior {
     pub reads_go_values: bool,
     /// The version is newer than all supported versions, so this crate may lack functions, macros and syntax.
     pub is_incomplete: bool,
-    /// Lists with a schema concatenate CEL values, and lists of type `set` compare CEL values. In older versions, these
-    /// lists use Go values. If lists of type `set` or `map` contain repeated elements, they are equal only if they have
-    /// the same distinct elements.
+    /// The concatenation of lists with a schema contains CEL values, and lists of type `set` are compared by CEL
+    /// values. Lists of type `set` or `map` with repeated elements are equal only if they have the same distinct
+    /// elements. Older versions use Go values, and do not compare the distinct elements.
     ///
     /// Source: k8s.io/apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`,
     /// `unstructuredMapList.Equal`, `unstructuredList.Add`.

@@ -22,7 +22,7 @@ pub enum PathStep {
     Keys,
     /// Any value of a map (cel-go's `@values`).
     Values,
-    /// A single element of a list or value of a map. Only in [`bounds`](crate::bounds).
+    /// A single element of a list, or a single value of a map. Only in [`bounds`](crate::bounds).
     Element,
     /// A single key of a map. Only in [`bounds`](crate::bounds).
     Key,

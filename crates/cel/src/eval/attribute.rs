@@ -202,7 +202,7 @@ impl<'p> Machine<'p> {
     fn variable(&self, name: &str) -> Result<(Value, bool), EvalError> {
         let value = self.activation.resolve(name);
         let value = value.ok_or_else(|| no_such_attribute(name))?;
-        // Upstream represents a variable whose value is null as a native nil in every activation.
+        // In every activation, upstream represents a null variable as a native nil.
         let native = self.activation.is_native() || matches!(*value, Value::Null);
         Ok((value.into_owned(), native))
     }

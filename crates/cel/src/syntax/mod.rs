@@ -183,7 +183,7 @@ struct ParseResult {
     /// Errors in source that conforms to the grammar, such as an invalid macro call.
     semantic: Vec<Finding>,
     /// The root of the tree, or the error that aborted parsing. The error concerns the whole source. It is `None` if
-    /// it was already reported.
+    /// the cause was already reported with a location.
     outcome: Result<ExprId, Option<(Code, String)>>,
 }
 

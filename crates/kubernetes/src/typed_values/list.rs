@@ -102,7 +102,7 @@ impl TypedList {
                 None | Some(Value::Null) => "none".to_owned(),
                 Some(value) => {
                     // Upstream uses up to three key values as the key of a Go map, so the values must be hashable. If
-                    // there are more, upstream converts them to a string.
+                    // there are more key values, upstream converts them to a string.
                     if names.len() <= MAX_HASHED_KEYS {
                         hashable(value)?;
                     }

@@ -44,8 +44,8 @@ fn size_of_result_of_replace_is_estimated() {
     check(4, [(1, 2), (1, 1)], (2, 4));
 }
 
-/// Even if the sizes of the values are unknown, the estimated cost is bounded. It is at most a tenth of the maximum
-/// length of a format name.
+/// Even if the sizes of the values are unknown, the estimated cost is bounded. It is at most 7 units, the cost of
+/// traversing the longest format name.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestTypeEquality`.
 #[test]

@@ -136,7 +136,7 @@ fn overloads_with_same_id_are_never_in_the_same_release() {
     }
 }
 
-/// A version accepts the functions that it introduces only in stored expressions. The next version also accepts them in
+/// The version that introduces a function accepts it in stored expressions only. The next version also accepts it in
 /// new expressions.
 #[test]
 fn new_expressions_cannot_use_additions_of_their_own_version() {
