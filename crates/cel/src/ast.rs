@@ -247,8 +247,8 @@ impl Ast {
         self.depth
     }
 
-    /// Returns the depth of nested loops, that is, of comprehensions that iterate over a list or map. Returns 0 if there
-    /// are no loops.
+    /// Returns the depth of nested loops, that is, of comprehensions that iterate over a list or map. Returns 0 if
+    /// there are no loops.
     #[must_use]
     pub fn loop_depth(&self) -> u32 {
         let mut depths = vec![0_u32; self.exprs.len()];

@@ -44,7 +44,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// A minor version of cel-go. All versions up to now have the major version 0. Patch releases do not differ in behavior.
+/// A minor version of cel-go. All versions up to now have the major version 0. Patch releases do not differ in
+/// behavior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CelGo(u16);
 

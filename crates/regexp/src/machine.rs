@@ -83,7 +83,8 @@ enum Task {
         part: NodeId,
         greedy: bool,
     },
-    /// Ends the part of a `*` repetition. Emits a jump back to the choice of the last [`Task::Open`], and closes that choice.
+    /// Ends the part of a `*` repetition. Emits a jump back to the choice of the last [`Task::Open`], and closes that
+    /// choice.
     CloseStar,
     /// Ends an alternative that is not the last one. Emits a jump to the end of the alternation.
     Or,

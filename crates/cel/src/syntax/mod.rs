@@ -72,7 +72,8 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
     parse_within(text, behavior, &mut n_left)
 }
 
-/// Parses an expression with the syntax of `behavior`, creating at most `n_left` nodes, and subtracts the number of created nodes from `n_left`.
+/// Parses an expression with the syntax of `behavior`. Creates at most `n_left` nodes, and subtracts the number of
+/// created nodes from `n_left`.
 ///
 /// The limit of 250,000 nodes per expression also applies.
 pub fn parse_within(

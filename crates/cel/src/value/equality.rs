@@ -18,8 +18,8 @@ impl Value {
     ///
     /// # Errors
     ///
-    /// Returns an error if opaque values cannot be compared. As in upstream, list elements and map values whose comparison
-    /// fails count as equal.
+    /// Returns an error if opaque values cannot be compared. As in upstream, list elements and map values whose
+    /// comparison fails count as equal.
     ///
     /// Source: cel-go `common/types/util.go`, `Equal`; `Equal` of each type.
     pub fn equals(&self, other: &Self) -> Result<bool, EvalError> {
