@@ -128,7 +128,7 @@ pub(in crate::cli) fn not_audited(
     let mut with_operation = rules.iter().filter(is_audited).peekable();
     if with_operation.peek().is_some() {
         let mut resources = with_operation.flat_map(|rule| rule.resources.iter().flatten());
-        // The wildcard `*/*` also matches resources.
+        // The wildcard `*/*` contains a slash, but matches main resources too.
         let has_resource = resources.any(|name| !name.contains('/') || name == "*/*");
         return (!has_resource)
             .then(|| "the rules match only subresources, which are not stored".to_owned());

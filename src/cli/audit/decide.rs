@@ -632,8 +632,8 @@ fn undecided(
     }
 }
 
-/// Returns the request of a probe case that contains only `value`: as the object, the oldObject, or both, as in
-/// `request`.
+/// Returns a request of a probe case that contains only `value`: in the field `object`, `oldObject` or both, whichever
+/// `request` sets.
 fn case(request: &AdmissionRequest, value: &Value) -> Request {
     let object = |is_there: bool| is_there.then(|| value.clone());
     Request {
@@ -713,7 +713,7 @@ pub(in crate::cli) fn policy_result(
             fails("spec.mutations", error);
         }
     }
-    // A denial without violations and errors has a different reason, such as a panic. It is reported as an error.
+    // A denial without violations or errors has a different reason, such as a panic. It is reported as an error.
     let unexplained = outcome.denial.as_ref();
     let unexplained = unexplained.filter(|_| violations.is_empty() && errors.is_empty());
     errors.extend(unexplained.map(|denial| Failure {

@@ -43,7 +43,8 @@ const LIST_HEAD: &str = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\":
 /// The number of objects per batch. A batch is evaluated on several threads.
 const BATCH: usize = 512;
 
-/// Audits the objects that the arguments select, and writes the results with `-o json` and `-o jsonl`.
+/// Audits the objects that the arguments select. Writes the output in all formats except text, which the caller renders
+/// from the report.
 ///
 /// # Errors
 /// Returns an error if the arguments conflict, the cluster cannot be reached, or the output cannot be written.

@@ -78,7 +78,7 @@ pub(super) fn remove_repeated_notes(findings: &mut Vec<Finding>) {
     });
 }
 
-/// Replaces the field of a policy's rules with that of a binding's rules.
+/// Replaces `spec.matchConstraints` with `spec.matchResources` in the paths of the fields.
 fn rename_fields(unserved: &mut [UnservedResource]) {
     for resource in unserved {
         resource.field_ref = resource.field_ref.replacen(FIELDS[0], FIELDS[1], 1);

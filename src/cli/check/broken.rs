@@ -131,8 +131,8 @@ fn split(
     is_complete.then_some(operands)
 }
 
-/// Returns an expression of the type that the role requires, which evaluates the variables that the tokens read. `None`
-/// if they read no variable.
+/// Returns an expression that has the type of the role and evaluates the variables that the tokens read. `None` if they
+/// read no variable.
 fn reading_variables(source: &TokenText<'_>, role: Role) -> Option<String> {
     let mut names = BTreeSet::new();
     for n in 0..source.len() {

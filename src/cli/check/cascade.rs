@@ -79,7 +79,7 @@ pub(super) fn remove_consequences(
         match finding.rule {
             // After the first syntax error, the parser misreads the rest of the expression.
             Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
-            // If a rule has an invalid operation, its author may have meant an operation that its resources support.
+            // An invalid operation of a rule may be a misspelling of an operation that the resources support.
             Rule::ImpossibleOperation
                 if field_ref.split(".resources[").next().is_some_and(|rule| {
                     let operations = format!("{rule}.operations");

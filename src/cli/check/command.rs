@@ -19,7 +19,7 @@ use crate::cli::text::{clean, cut};
 use crate::policy::analysis::Profile;
 use crate::version::VersionRange;
 
-/// Maximum width, in columns, of the old and of the new code of a fix in a message.
+/// Maximum width, in columns, of the old code and of the new code in a message about a fix.
 const MAX_WORDS: usize = 60;
 
 /// The options and settings of a check, combined from the flags and the configuration file.

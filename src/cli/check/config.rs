@@ -116,7 +116,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
     find_one(paths, "select one with --config, or use --no-config")
 }
 
-/// Reads the configuration for `paths`. `advice` completes the error for several configuration files.
+/// Reads the configuration for `paths`. `advice` is the end of the error message about several configuration files.
 fn find_one(paths: &[PathBuf], advice: &str) -> Result<Option<Config>, CliError> {
     let mut files = BTreeSet::new();
     for path in paths {

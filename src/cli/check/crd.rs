@@ -317,8 +317,8 @@ fn correct_value(finding: &mut Finding, crd: &Object<Crd>, error: &DefinitionErr
     finding.fix = crd.document.edit_value(&crd.source, node, meant);
 }
 
-/// Returns the assumption that a schema has no default, for an invalid default. The invalid default hides the errors in
-/// all rules.
+/// Returns the assumption that the schema has no default if the error is about an invalid default, which hides the
+/// errors in all rules.
 fn without_default(crd: &Object<Crd>, error: &DefinitionError) -> Option<Assumption> {
     let (PathStep::Field(name), schema) = error.place.split_last()? else {
         return None;

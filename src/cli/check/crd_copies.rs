@@ -25,7 +25,7 @@ type Copies = Vec<(usize, String)>;
 #[derive(Debug, Default)]
 pub(super) struct CrdCopies {
     by_name: BTreeMap<String, Copies>,
-    /// The APIs for each choice of copies except the default choice, the first copy of each definition. The key
+    /// The APIs for each choice of copies other than the default, which is the first copy of each definition. The key
     /// contains the indices of the chosen copies.
     known: Mutex<HashMap<Vec<usize>, Arc<Known>>>,
 }
@@ -93,8 +93,8 @@ impl CrdCopies {
         nearest.collect()
     }
 
-    /// Returns the APIs with the chosen copies. `None` for the first copy of each definition, or after too many
-    /// combinations.
+    /// Returns the APIs with the chosen copies. `None` if `chosen` contains the first copy of each definition, or after
+    /// too many combinations.
     fn with(&self, base: &Known, chosen: Vec<usize>) -> Option<Arc<Known>> {
         let firsts = self.by_name.values().filter_map(|copies| copies.first());
         if firsts.map(|(n, _)| n).eq(&chosen) {

@@ -35,7 +35,7 @@ use crate::schema::Gvk;
 use crate::status::message;
 use crate::status::warnings;
 
-/// Adds findings about expressions that the API server rejects, or cannot evaluate safely.
+/// Adds findings about expressions that the API server rejects, cannot evaluate, or cannot evaluate without a crash.
 pub(super) fn errors(
     policy: &Object<RequestPolicy>,
     (analysis, known): (&PolicyAnalysis, &Known),

@@ -163,8 +163,8 @@ impl Finding {
         self.also.len().saturating_add(1)
     }
 
-    /// Returns the remedies of the other places that differ from the remedy of the first place, each with its lines. If
-    /// a place has several suggestions, its remedy is the first one.
+    /// Returns the remedies of the other places, except those equal to the remedy of the first place. Each has the
+    /// lines of its places. If a place has several suggestions, its remedy is the first one.
     pub(in crate::cli) fn other_remedies(&self) -> Vec<(BTreeSet<usize>, String)> {
         let mut remedies: Vec<(BTreeSet<usize>, String)> = Vec::new();
         for other in &self.also {

@@ -55,8 +55,8 @@ pub(super) fn replace_name<T>(
     object.edit_text(field_ref, end - n..end, meant)
 }
 
-/// Returns the edit of the string literal at `location`, such as a value of an enumeration or a path of a JSON patch. The
-/// API server rejects the mutated object or the patch without the edit, so the edit cannot weaken the policy.
+/// Returns the edit of the string literal at `location`, such as a value of an enumeration or a path of a JSON patch.
+/// Without the edit, the API server rejects the patch or the mutated object, so the edit cannot weaken the policy.
 pub(super) fn literal_edit(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,

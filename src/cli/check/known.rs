@@ -268,7 +268,7 @@ impl Known {
         version.schema.as_deref().filter(|_| crd.kind == gvk.kind)
     }
 
-    /// Returns the groups of a rule whose resources may not all be known.
+    /// Returns the groups of a rule that might have unknown resources.
     pub fn open_groups<'a>(
         &'a self,
         rule: &'a NamedRuleWithOperations,

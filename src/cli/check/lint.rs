@@ -163,8 +163,8 @@ fn listed_group(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<String> {
         .then(|| format!("remove this group: the rule already lists `{meant}`"))
 }
 
-/// Replaces the first operation of a rule with the only operation of all its resources. The author may have intended a
-/// different resource.
+/// Replaces the first operation of a rule with the only operation of all its resources. This is an assumption, not a
+/// fix, because the author may have intended a different resource.
 fn possible_operation(policy: &Object<RequestPolicy>, lint: &Lint) -> Option<Edit> {
     let root = &policy.document.node;
     let rule = root.nearest(lint.field_ref.split(".resources[").next()?);

@@ -16,7 +16,7 @@ use crate::schema::{Crd, GroupVersion};
 /// Maximum number of kinds that a note lists.
 const MAX_KINDS: usize = 8;
 
-/// Maximum number of files with policies of the same name that a binding is compared with.
+/// Maximum number of other files with the same policy name that are recorded for a policy.
 const MAX_OTHER_FILES: usize = 100;
 
 /// Returns findings about objects of the inputs with the same kind and name. A cluster can contain only one of them.

@@ -344,7 +344,7 @@ impl CheckReport {
             policies.extend(facts.other_policies.iter().cloned());
         }
         // Removes the prefix and suffix that a Kustomization adds. `None` if the result is not the name of a policy, or
-        // if the name itself is one.
+        // if the whole name is already the name of a policy.
         let without_affixes = |name: &'_ str| {
             let mut names = facts.name_affixes.iter().filter_map(|(prefix, suffix)| {
                 name.strip_prefix(prefix.as_str())?

@@ -136,8 +136,8 @@ pub(super) fn check(
     runtime_errors::type_error_witnesses(analysis.compiled(), &context)
 }
 
-/// Returns the finding about a namespace in the `paramRef` of a binding, or about its absence, that does not fit the scope of
-/// the params.
+/// Returns the finding about a binding whose `paramRef` has a namespace although the params are cluster-scoped, or
+/// lacks a namespace although they are namespaced.
 fn param_scope(
     analysis: &PolicyAnalysis,
     binding: &Object<ValidatingAdmissionPolicyBinding>,
@@ -276,7 +276,7 @@ fn match_resources_of_only<'a>(
 
 /// Returns the advice for a value that a mutation or its variables read.
 fn mutation_help(rule: Rule, root: Root) -> String {
-    // Match conditions cannot read `namespaceObject`, so they cannot contain the test.
+    // Match conditions cannot read `namespaceObject`, so they cannot test its fields.
     let place = if root == Root::Namespace {
         ""
     } else {
@@ -373,8 +373,8 @@ fn is_of_comparison(finding: &Finding) -> bool {
     )
 }
 
-/// Replaces the comparisons that other findings report by `...` in the help of findings about absent values. A guard such as
-/// `has(a.b) && a.b <= '2Gi'` repeats the comparison of the expression, so it would suggest the mistake.
+/// Shortens the help of findings about absent values: comparisons that other findings report become `...`. A guard such
+/// as `has(a.b) && a.b <= '2Gi'` repeats the comparison of the expression, so it would suggest the mistake.
 pub(super) fn omit_wrong_operands(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,

@@ -1,4 +1,4 @@
-//! Lists the expressions that changed without a difference for a compared request.
+//! Lists the changed expressions whose change has no effect on a compared request.
 
 use serde::Serialize;
 

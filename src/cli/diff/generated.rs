@@ -404,8 +404,8 @@ fn confirm(
                 None
             })
         };
-        // The short form has a different user and no labels of the namespace, so its difference may not be that of the
-        // long form.
+        // The short form has a different user and no labels of the namespace, so its difference might not be the same
+        // as that of the long form.
         let differing = match (evaluate(false), evaluate(true)) {
             (Some(long), Some(short)) if short.difference != long.difference => Some(long),
             (long, short) => short.or(long),

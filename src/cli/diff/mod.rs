@@ -168,7 +168,7 @@ impl GroupVisitor<'_> {
         }
     }
 
-    /// Adds the differences for generated requests whose causes no other request shows.
+    /// Adds the differences for generated requests. Omits causes that an earlier subject already shows.
     fn add_generated(&mut self, pair: &PolicyPair, generated: Generated) {
         if let Some(reason) = generated.error {
             self.report.not_generated.push(Unread {

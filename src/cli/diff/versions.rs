@@ -74,7 +74,7 @@ impl Versions {
     }
 }
 
-/// The input of a version with the probes in its files, the probes of `--with`, and the objects of `--with` that are not
+/// The input of a version and the probes in its files; the probes of `--with`; the objects of `--with` that are not
 /// used.
 type ReadVersion = (
     (Setup, Vec<Object<Value>>),

@@ -176,7 +176,7 @@ fn repair(text: &str, error: &YamlError, copies: &mut Copies) -> Option<(Repair,
     None
 }
 
-/// Replaces each tab that indents the line `n` or the lines around it.
+/// Replaces each tab with `spaces` in the indentation of the line `n` and of adjacent lines with tabs.
 fn spaces_for_tabs(text: &str, lines: &[Range<usize>], n: usize, spaces: &str) -> Option<Repair> {
     let indentation = |n: usize| {
         let line = text.get(lines.get(n)?.clone())?;

@@ -95,7 +95,7 @@ pub(super) struct ClusterData {
     pub(super) has_bindings: bool,
     /// The names of mutating policies of the cluster that bindings may refer to and that were not requested.
     pub(super) other_mutating: BTreeSet<String>,
-    /// True if all mutating policies of the cluster were read, and all bindings of the mutating policies in the input.
+    /// True if all mutating policies of the cluster and all bindings of the input's mutating policies were read.
     pub(super) has_mutating_bindings: bool,
     /// The data that could not be read.
     pub(super) gaps: Vec<Gap>,

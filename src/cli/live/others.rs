@@ -1,5 +1,5 @@
-//! Reads mutating policies and their bindings, webhook configurations, and CustomResourceDefinitions with rules from a
-//! cluster.
+//! Reads objects of a cluster: mutating policies and their bindings, webhook configurations, and
+//! CustomResourceDefinitions with rules.
 //!
 //! If these objects cannot be read, the check reports a note and continues without them.
 
@@ -39,7 +39,7 @@ const RULES: &str = "x-kubernetes-validations";
 pub(super) struct Others {
     /// The names of the mutating policies of the cluster.
     pub(super) other_policies: BTreeSet<String>,
-    /// True if all mutating policies of the cluster were read, and all bindings of the mutating policies in the input.
+    /// True if all mutating policies of the cluster and all bindings of the input's mutating policies were read.
     pub(super) is_complete: bool,
 }
 

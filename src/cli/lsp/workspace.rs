@@ -341,7 +341,7 @@ impl Workspace {
             .any(|path| exclude.has(path))
     }
 
-    /// Returns true if a change of the path changes the configuration.
+    /// Returns true if a change of the file at `path` changes the configuration.
     pub(super) fn is_configuration(&self, path: &Path) -> bool {
         let mut of_plan = self.plan.files();
         path.file_name().is_some_and(|name| name == CONFIG_NAME)
@@ -455,7 +455,7 @@ impl Workspace {
         (input, context)
     }
 
-    /// Records the files that have a policy of the same name, to which a binding may belong.
+    /// Adds the file `source` to `other_files` of each policy of `input` whose name a policy in `objects` also has.
     fn add_other_files(input: &mut Input, objects: &Input, source: &Arc<SourceText>) {
         let has = |name: Option<&str>| {
             let mut names = objects.all_policies().filter_map(|it| it.name.as_deref());

@@ -34,8 +34,8 @@ const UNBOUNDED: &str =
 /// Explains costs without an estimate.
 const UNKNOWN: &str = "unknown: the expression, or an expression of the sum, has a type error, or there is no schema of its kinds";
 
-/// Formats a table for each policy: the cost and its share of the limit for each expression and for each sum of
-/// expressions that has a limit. Policies without expressions have no table.
+/// Formats a table for each policy that has expressions. Each row contains the cost of an expression, or of all
+/// expressions that share a limit, and its share of the limit.
 #[must_use]
 pub fn costs(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();

@@ -138,7 +138,7 @@ fn constant(ast: &Ast, id: ExprId) -> Option<Literal> {
         _ => None,
     };
     let value = match (function, args) {
-        // One operand determines the result, even if the other operand fails.
+        // An operand that is `false` determines the result, even if the other operand fails.
         ("_&&_", [left, right]) => match (boolean(left), boolean(right)) {
             (Some(false), _) | (_, Some(false)) => false,
             (Some(true), Some(true)) => true,

@@ -357,7 +357,8 @@ struct ProbeSearch<'a> {
 }
 
 impl ProbeSearch<'_> {
-    /// Adds cases for the examples of all validations. The examples have the same params, or generated params.
+    /// Adds cases for the examples of all validations. All examples use the same param object of the input, or
+    /// generated params.
     fn add_all(&mut self, all: &[Examples], dependence: &dyn Fn(&Examples) -> Dependence) {
         let mut has_allowed = false;
         // Denied requests for which another expression fails, which is probably a mistake in the policy. They become

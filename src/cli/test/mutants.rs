@@ -26,8 +26,8 @@ const MAX_CHANGES: usize = 300;
 /// The number of changes that are always tested, even for a long policy.
 const MIN_CHANGES: usize = 20;
 
-/// The maximum size of the expressions that are compiled for all changes of one policy, in bytes. Each change compiles
-/// the whole policy.
+/// The maximum total size, in bytes, of the expressions that are compiled for the changes of one policy. Each change
+/// compiles the whole policy.
 const MAX_COMPILED_BYTES: usize = 8 << 20;
 
 #[derive(Clone, Debug)]

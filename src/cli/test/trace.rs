@@ -325,8 +325,8 @@ fn deciding(
     actual
 }
 
-/// Returns the last evaluated expression of a stage that exceeded the cost budget. This expression exceeded the
-/// budget.
+/// Returns the last evaluated expression of a stage. In a stage that exceeded the cost budget, this is the expression
+/// that exceeded it.
 fn last_evaluated(
     stage: &[usize],
     compiled: &CompiledPolicy,

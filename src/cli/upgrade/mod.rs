@@ -492,7 +492,8 @@ impl<'a> UpgradeCheck<'a> {
             .filter(|(_, class, ..)| matches!(class, Class::Denies | Class::Admits))
             .map(|(index, _, field, _)| (*index, field))
             .collect();
-        // If a field changes the decision about some requests, its changes that keep the decision are not listed.
+        // If a field has a change that affects a decision, the changes of this field that affect no decision are not
+        // listed.
         let shown = self.drafts.iter().filter(|((index, class, field, _), _)| {
             let is_minor = matches!(class, Class::Errors | Class::Audit | Class::Text);
             (with_text || *class != Class::Text)
@@ -625,7 +626,7 @@ impl<'a> UpgradeCheck<'a> {
         changes.into_iter().flatten().collect()
     }
 
-    /// Returns the policies without a change for which an effect of the upgrade is possible but unknown.
+    /// Returns the policies that have no change and for which an effect of the upgrade is possible but unknown.
     fn undecided(&self, changes: &[Change]) -> Vec<Undecided> {
         let mut undecided = Vec::new();
         for (index, state) in self.policies.iter().enumerate() {

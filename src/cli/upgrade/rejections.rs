@@ -166,7 +166,7 @@ fn rejected_policies(
 }
 
 /// Returns the changes of the policies and bindings that only one of the two API servers accepts, each with the first
-/// error, and the policies that are not compared because the old version rejects them.
+/// error. Also returns the policies that are not compared because the old version rejects them.
 pub(super) fn rejections(
     before: &PolicySet<'_>,
     (setup, other_objects): (&Setup, &Others),
@@ -277,7 +277,7 @@ fn errors_by_object(findings: &[Finding]) -> BTreeMap<ObjectKey<'_>, Vec<&Findin
     by_object
 }
 
-/// Finds the release since which the API server serves a resource (class TAKEN), or no longer serves it (other
+/// Finds the first release in which the API server serves a resource (class TAKEN), or no longer serves it (other
 /// classes).
 fn served_since(
     gvr: &Gvr,
@@ -302,7 +302,7 @@ fn served_since(
     })
 }
 
-/// Finds the release since which the API server rejects names of static manifests.
+/// Finds the first release in which the API server rejects names of static manifests.
 fn names_since(versions: (KubernetesVersion, KubernetesVersion)) -> Option<Reason> {
     first_release_with(versions, &["static-names"], |version| {
         version.behavior().static_names == StaticNames::Rejected
@@ -328,7 +328,8 @@ pub(super) fn first_release_with(
     None
 }
 
-/// Finds the release in which the API server accepts or rejects the expression `field` of a new policy.
+/// Finds the first release in which the API server rejects the expression `field` of a new policy (class REFUSED), or
+/// accepts it (other classes).
 fn rejection_reason(
     (policy, mutations): (&PreparedPolicy<'_>, Option<&[Mutation]>),
     field: &str,

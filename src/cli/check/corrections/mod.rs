@@ -92,7 +92,7 @@ impl CorrectedFile {
 type Key = (&'static str, String, String, String, Option<Place>);
 
 fn key(finding: &Finding) -> Key {
-    // The messages of these rules depend on the whole policy, so a fix elsewhere changes them.
+    // The messages of these rules are omitted. They depend on the whole policy, so a fix elsewhere changes them.
     let is_of_whole = matches!(
         finding.rule,
         Rule::Lockout
@@ -508,7 +508,7 @@ fn replaced_parts<'f>(
         let file = files.get(name);
         let written_byte = |byte| file.map_or(byte, |file| file.written_byte(byte));
         let bytes = &assumption.edit.bytes;
-        // The rest of an expression whose whole text is replaced is not evaluated.
+        // If the whole expression is replaced, its conditions no longer guard the variables that it reads.
         let is_whole = assumption.edit.text.contains("variables.");
         let is_condition = |text: &&str| replaced.contains(*text);
         Some(ReplacedPart {
@@ -557,8 +557,8 @@ fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     by_file
 }
 
-/// Returns true for a match condition that compares an absent value with null. It is never true for `==`, so it hides all
-/// other expressions.
+/// Returns true for a finding about a match condition that compares an absent value with null. A condition with `==` is
+/// then never true, so it hides the findings about all other expressions.
 fn is_false_condition(finding: &Finding) -> bool {
     let field_ref = finding.field_ref.as_deref().unwrap_or_default();
     let mut suggestions = finding.suggestions.iter();

@@ -253,7 +253,7 @@ fn unquoted<'t>(source: &TokenText<'t>, tokens: &Range<usize>, type_: &Type) -> 
 }
 
 /// Proposes a call of the function `name`, which converts a string to the type `to`. `None` for a literal that cannot
-/// be converted. Only params, labels and annotations have numbers as strings. Other fields may be quantities or
+/// be converted. Only params, labels and annotations contain numbers as strings. Other fields may be quantities or
 /// durations, whose conversion would fail.
 fn convert(
     source: &TokenText<'_>,
@@ -508,8 +508,8 @@ fn in_string(
         return Some(Proposal::edit(source.bytes(right)?, map.to_owned()));
     }
     let Some(content) = string_content(source, right) else {
-        // A constant is probably a substring of a field. Params are excluded, because they may contain a list of values
-        // as one string.
+        // A constant before `in` is probably a substring to search for in a field. Params are excluded, because they
+        // may contain a list of values as one string.
         let is_constant = string_content(source, left).is_some_and(|text| !text.contains(','));
         if is_constant && source.word(right.start) != Some("params") {
             let text = format!("{}.contains({tested})", source.receiver_text(right)?);

@@ -240,7 +240,7 @@ pub(super) fn searched(source: &TokenText<'_>, start: usize, open: usize) -> Opt
 }
 
 /// Returns true for a function that matches the whole string, and false for one that matches at its start. `None` for a
-/// search. Only Python has functions that do not search.
+/// function that searches, like all functions of languages other than Python.
 fn anchor(module: &str, function: &str) -> Option<bool> {
     match (module, function) {
         ("re", "match") => Some(false),

@@ -19,7 +19,7 @@ enum Test {
     NotEmpty,
     Type(&'static str),
     Pattern(&'static str),
-    /// The value is equal to the result of a member function.
+    /// The member function, such as `lowerAscii`, returns the value unchanged.
     Unchanged(&'static str),
 }
 

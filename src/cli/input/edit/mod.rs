@@ -92,15 +92,16 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Converts a byte offset in the replacement to an offset in the replaced bytes of the original file. Usually keeps
-    /// the offset, because the replacement may begin like the original, and limits it to the replaced bytes.
+    /// Converts a byte offset in the replacement to an offset in the replaced bytes of the original file. Usually, the
+    /// offset stays the same, because the replacement may begin like the original. It is limited to the replaced bytes.
     #[must_use]
     pub fn byte_before(&self, byte: usize) -> usize {
         let written = self.source.text().get(self.bytes.clone());
         if let Some(written) = written.filter(|_| self.is_repair()) {
             return self.bytes.start + byte_of_repaired(written, &self.text, byte);
         }
-        // When a map becomes a list, each line keeps its end, so the end of the line is searched in the original.
+        // When a map becomes a list, the end of each line stays the same. It is therefore used to find the offset in
+        // the original.
         let end_of_line = self.text.get(byte..).and_then(|rest| rest.lines().next());
         if let (IntendedChange::Objects(_), Some(written), Some(end)) =
             (&self.wanted, written, end_of_line)
