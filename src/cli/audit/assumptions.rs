@@ -114,8 +114,8 @@ pub(in crate::cli) fn for_policy(
     assumptions
 }
 
-/// Returns the reason why an audit evaluates the policy for no object: the rules match no audited operation, or only
-/// subresources. `operation` is the audited operation, if the flag `--operation` is set.
+/// Returns the reason why an audit evaluates the policy for no object: its rules do not match the audited operations,
+/// or match only subresources. `operation` is the audited operation, if the flag `--operation` is set.
 pub(in crate::cli) fn not_audited(
     policy: &PreparedPolicy<'_>,
     operation: Option<Operation>,

@@ -456,8 +456,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns the name of the type of `id` if the type is compared with functions instead of operators: `quantity` or
-/// `semver`. `None` for other types.
+/// Returns `quantity` or `semver` if `id` is a call of this function, or a variable for one. Values of these types are
+/// compared with functions instead of operators. `None` for other expressions.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {

@@ -17,8 +17,8 @@ use crate::status::message;
 /// Maximum number of kinds that a hint lists.
 const MAX_KINDS: usize = 3;
 
-/// Returns a hint about the field selected at `location` of `expression`, which `kinds` do not have. `None` if no other
-/// matched kind has the field.
+/// Returns a hint about the field that `expression` selects at `location` and that `kinds` do not have. `None` if no
+/// other matched kind has the field.
 pub(super) fn hint(
     (policy, analysis, known): (&RequestPolicy, &PolicyAnalysis, &Known),
     expression: &PolicyExpression,

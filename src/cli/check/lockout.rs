@@ -20,7 +20,7 @@ use crate::policy::rule::Rule;
 const MAX_SHOWN: usize = 120;
 
 /// Adds findings about validations that are false for every request that the rules match, if a binding of the input has
-/// the action Deny. If the expression has another finding, adds the effect to its help.
+/// the action Deny. If the expression has another finding, adds the effect to the help of that finding.
 pub(super) fn add_always_false(
     policy: &Object<RequestPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],

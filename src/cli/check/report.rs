@@ -699,8 +699,8 @@ fn wrong_binding_kind(binding: &Object<ValidatingAdmissionPolicyBinding>, name: 
 /// Returns the policies that a binding of the unknown policy `name` probably refers to, in backquotes, as a part of a
 /// hint.
 ///
-/// `unbound` contains the names of policies without a binding, each with true if the policy is in the same file as the
-/// binding. These policies take precedence over others, unless `name` is certainly a misspelling.
+/// `unbound` contains the names of policies without a binding, each with a flag that is true if the policy is in the
+/// same file as the binding. These policies take precedence over others, unless `name` is certainly a misspelling.
 fn intended_policy(
     name: &str,
     policies: &BTreeSet<String>,

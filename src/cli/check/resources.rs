@@ -93,7 +93,7 @@ pub(super) fn unserved(rules: &ResourceRules<'_>, known: &Known, findings: &mut 
             let severity = match (&unserved.suggestion, never_runs) {
                 (_, true) => Severity::Error,
                 (Some(_), false) => Severity::Warning,
-                // The resource may be one that only older versions of Kubernetes serve, so this is only a note.
+                // Perhaps only older versions of Kubernetes serve the resource, so this is a note.
                 (None, false) => Severity::Note,
             };
             let message = format!("no served resource matches {}", unserved.rule);

@@ -336,8 +336,8 @@ impl DiffReport {
 
 /// The requests for which two versions are compared.
 pub(super) struct Requests<'a> {
-    /// The files of the policies and of `--with`. If neither a cluster nor `files` is given, their objects are
-    /// compared.
+    /// The files of the policies and of `--with`. If neither a cluster nor `files` is given, the objects in these files
+    /// are compared.
     pub(super) inputs: Vec<PathBuf>,
     /// The files of `-f`.
     pub(super) files: &'a [PathBuf],

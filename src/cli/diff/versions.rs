@@ -112,7 +112,7 @@ fn names<'a>(crds: impl Iterator<Item = &'a Object<Crd>>) -> BTreeSet<String> {
         .collect()
 }
 
-/// Copies the CustomResourceDefinitions that the version `to` lacks from the version `from`, and returns the copies. A
+/// Copies the CustomResourceDefinitions that only the version `from` has to the version `to`. Returns the copies. A
 /// version in a cluster gets no copies, because it has the definitions of the cluster.
 fn copy_definitions(
     from: &Input,

@@ -53,7 +53,7 @@ pub(in crate::cli) struct Setup {
     pub(in crate::cli) findings: Vec<Finding>,
 }
 
-/// The data of a cluster for an evaluation, and its CustomResourceDefinitions.
+/// The data of a cluster for an evaluation, and the CustomResourceDefinitions of the cluster.
 pub(super) type LiveInputs = (ClusterData, Served, ClusterInputs, Vec<Crd>);
 
 impl Setup {

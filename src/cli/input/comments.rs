@@ -37,8 +37,8 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
     if !source.text().contains(MARK) {
         return directives;
     }
-    // The index in `directives` of the first comment after the last document so far. Such comments apply to the whole
-    // next document.
+    // The index in `directives` of the first comment after the previous document. Such comments apply to the whole next
+    // document.
     let mut open = 0;
     for bytes in yaml_documents(source) {
         let text = source.text().get(bytes.clone()).unwrap_or_default();

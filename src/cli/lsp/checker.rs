@@ -114,7 +114,7 @@ impl Checker {
         self.send(Job::Remove(Arc::clone(file)));
     }
 
-    /// Queues a job. Cancels the running check if it is of the same file, or if it is of a closed file and the job is
+    /// Queues a job. Cancels the running check if it is of the job's file, or if it is of a closed file and the job is
     /// for an open document.
     fn send(&self, job: Job) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +141,7 @@ impl Pending {
         self.open.is_empty() && self.closed.is_empty()
     }
 
-    /// Adds a job. It replaces the job of the same file.
+    /// Adds a job, which replaces an earlier job for the same file.
     fn add(&mut self, job: Job) {
         let path = job.file().path.clone();
         let mut of_open = self.open.iter();

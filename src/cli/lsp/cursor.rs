@@ -397,7 +397,7 @@ pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) ->
         let Some((key, step, node)) = next else {
             return field;
         };
-        // A child that begins on an earlier line ends where the indentation returns to its column.
+        // A child that begins on an earlier line ends before the first line that is not indented more than the child.
         let is_within = item.document.bytes(&node.span).contains(&byte);
         let is_item = matches!(step, Step::Index(_));
         let begins_before = key.start < line_start;

@@ -105,7 +105,7 @@ pub(super) fn shown(type_: &Type) -> String {
     }
 }
 
-/// A property of a name that may differ between kinds, with the kinds that have it.
+/// The values of a property of a name, each with the kinds for which the name has this value.
 pub(super) type ByKind<T> = BTreeMap<T, Vec<Gvk>>;
 
 /// Groups the kinds by a property.

@@ -1,7 +1,8 @@
 //! Converts probes in files to the form of the CRD.
 //!
 //! Expands the fields that only probes in files have: objects of other files, `AdmissionReview`s, patches, tables and
-//! several policies. Also sets the operation of a request with an old object, and the old object of an UPDATE.
+//! several policies. Derives a missing operation from the objects of the request, and a missing old object of an UPDATE
+//! from the object.
 //!
 //! The result contains the origin of each case in the file. This module does not report violations of the CRD's schema.
 

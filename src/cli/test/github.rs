@@ -10,7 +10,7 @@ use crate::cli::check::finding::Severity;
 use crate::cli::text::clean;
 use crate::probe::api::CaseOutcome;
 
-/// Renders an annotation for each error of the input and each case that did not pass, and the counts.
+/// Renders the counts, and an annotation for each error of the input and for each case that did not pass.
 ///
 /// GitHub shows a limited number of annotations per step. If there are more, the last annotation contains the number of
 /// omitted annotations, which are written to the log.

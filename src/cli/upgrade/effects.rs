@@ -150,7 +150,8 @@ fn fields(result: Option<&PolicyResult>) -> BTreeMap<String, (FieldResult, Strin
     fields
 }
 
-/// Returns the audit annotations without the domains of their keys. A list of failures is replaced with their number.
+/// Returns the audit annotations without the domains of their keys. A value that is a list of failures is replaced with
+/// the number of failures.
 fn annotations(result: Option<&PolicyResult>) -> BTreeMap<&str, String> {
     let annotations = result.into_iter().flat_map(|it| &it.audit_annotations);
     let short = annotations.map(|(key, value)| {

@@ -136,7 +136,7 @@ fn uncalled_webhook(
     }
 }
 
-/// Returns the findings about a webhook configuration in the new version that the old version does not have. Excludes
+/// Returns the findings that a webhook configuration has in the new version, but not in the old version. Excludes
 /// errors for which API servers reject the configuration.
 fn new_findings(
     configuration: &Object<Value>,

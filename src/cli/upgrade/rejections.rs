@@ -24,8 +24,8 @@ use crate::probe::target::TargetId;
 use crate::schema::{Builtin, Gvr};
 use crate::version::{KubernetesVersion, StaticNames};
 
-/// Adds the errors for which each version rejects new policies and bindings. Marks the policies of files with errors as
-/// rejected.
+/// Adds the errors for which each version rejects new policies and bindings. Marks a policy from a file as rejected if
+/// it has an error.
 pub(super) fn apply_creation_rules(
     (setup, other_objects): (&Setup, &Others),
     static_dir: Option<&Path>,
@@ -107,7 +107,7 @@ pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) 
         .collect()
 }
 
-/// Marks each policy of a file that has errors as rejected, with the message of its first error.
+/// Marks each policy from a file as rejected if the policy has errors, with the message of the first error.
 fn reject(policy_set: &mut PolicySet<'_>, errors: &[Finding]) {
     let by_object = errors_by_object(errors);
     for policy in &mut policy_set.policies {

@@ -231,8 +231,8 @@ fn remove_consequences(
         // Only the newest version is checked again. Findings of only some versions may be missing from that check, so
         // they are kept.
         let is_of_some_versions = !finding.versions.is_empty();
-        // The fix for an absent value also adds the missing `?`. This finding remains nevertheless, because it also
-        // concerns present values.
+        // The fix of a finding about an absent value also adds the missing `?`. The finding about `?` is kept, because
+        // it also concerns present values.
         let is_of_present = finding.rule == Rule::OrValueWithoutOptional;
         let has_own_cause = correction(finding).is_some() && !is_replaced(finding, &replaced)
             || is_of_some_versions
@@ -309,8 +309,8 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A note is reported only with a request for which an expression fails.
-/// A duplicate is not reported, because the correction of a name may cause it.
+/// Returns true if a hidden finding is reported. A note is reported only if it shows a request for which an expression
+/// fails. A duplicate is not reported, because the correction of a name may cause it.
 fn is_shown(finding: &Finding) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;

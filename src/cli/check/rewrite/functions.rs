@@ -221,8 +221,7 @@ pub(super) fn values(
     Some(Proposal::edit(source.bytes(whole)?, new))
 }
 
-/// Proposes the variable of a macro that lacks it, as in `list.all(c.name == 'a')`, and `'a' in list` for
-/// `list.exists('a')`.
+/// Proposes the missing variable of a macro, as in `list.all(c.name == 'a')`, and `'a' in list` for `list.exists('a')`.
 pub(super) fn without_variable(
     context: Context<'_>,
     source: &TokenText<'_>,

@@ -85,7 +85,8 @@ pub(crate) fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool 
         )
 }
 
-/// Returns the end of a comparison with null that begins at `n`, such as `!== undefined`. The bool is true for `==`.
+/// Returns the end of a comparison with null, such as `!== undefined`, whose operator is at `n`. The bool is true for
+/// `==`.
 pub(crate) fn null_comparison(source: &TokenText<'_>, n: usize) -> Option<(bool, usize)> {
     let is_equal = match source.kind(n)? {
         Kind::Equals => true,

@@ -262,7 +262,7 @@ fn request(
         &mut request,
         reviewed.ok_or("the AdmissionReview has no `request`")?,
     );
-    // If the resource of a review is incomplete, it is derived from the object.
+    // A resource without a version is removed. The resource is then derived from the object.
     let resource = request.get("resource").map(|it| text_field(it, "version"));
     if resource.is_some_and(str::is_empty) {
         request.remove("resource");

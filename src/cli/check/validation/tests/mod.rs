@@ -127,7 +127,7 @@ fn each_constraint_is_violated_by_a_case() {
     }
 }
 
-/// Checks that a finding marks the value, the key, or the ancestor of a missing field.
+/// Checks that a finding marks the invalid value or key, or the nearest ancestor of a missing field.
 #[test]
 fn findings_are_located_at_invalid_values() {
     let text = "\
