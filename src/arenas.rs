@@ -11,7 +11,8 @@ const MAX_ARENAS: &str = "MALLOC_ARENA_MAX";
 /// `MALLOC_ARENA_MAX` already sets a limit.
 ///
 /// By default, glibc creates an arena for each thread, up to eight per processor. Each arena retains much of its freed
-/// memory: 90 MiB more in a test with hostile objects (ADR 36). The container image uses musl, which has no arenas.
+/// memory. In a test with hostile objects, the limit saved 90 MiB (ADR 36). The container image uses musl,
+/// which has no arenas.
 ///
 /// glibc reads the environment variable before `main` (`mallopt(3)`, `M_ARENA_MAX`). The only other way to set the
 /// limit is unsafe code.

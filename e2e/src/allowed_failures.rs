@@ -152,8 +152,8 @@ impl fmt::Display for AllowedFailure {
     }
 }
 
-/// Returns the allowed failures while an API server is down or starting: watches that fail with any of the reasons, and
-/// the warnings about them.
+/// Returns the allowed failures while an API server is down or starting: failed lists and watches, and the warnings
+/// about them.
 #[must_use]
 pub fn outage() -> Vec<AllowedFailure> {
     let reasons = [

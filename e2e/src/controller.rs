@@ -83,7 +83,8 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Allows the controller's user to create access reviews, by the role of the kustomize component.
+/// Allows the controller's user to create access reviews, with the role in the kustomize component
+/// `subject-access-reviews`.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.
@@ -123,7 +124,7 @@ pub async fn await_served(client: &Client, resource: &str) -> Result<()> {
     }
 }
 
-/// Allows the controller's user to watch a resource, by the role of the kustomize component with the same name.
+/// Allows the controller's user to watch a resource, with the role in the kustomize component of the same name.
 ///
 /// # Errors
 /// Returns an error if kubectl rejects the manifests.

@@ -1,5 +1,5 @@
-//! Tests the controller on a real API server. Conditions appear, and change when the objects on which they depend
-//! change. Otherwise, they stay unchanged.
+//! Tests the controller on a real API server. Conditions appear. They change only when the objects on which they
+//! depend change.
 
 #![allow(
     clippy::indexing_slicing,
@@ -359,8 +359,8 @@ async fn controller_and_kcm_stop_writing_after_conflict() {
         .unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
-    // kube-controller-manager warns about the Quantity, and this controller does not. Each controller overwrites the
-    // status of the other once.
+    // kube-controller-manager warns about the Quantity, and this controller does not. For each generation,
+    // each controller overwrites the status of the other at most once.
     let quantity = "has(object.spec.template.spec.containers[0].resources.limits.cpu)";
     for generation in 1..=3 {
         let writes_before = n_writes(&controller).await;

@@ -37,8 +37,8 @@ const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionp
 const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The divisors of the minimum numbers: the objects of at least one third of the requests must be equal, and a policy
-/// must reject at least one twentieth of the requests.
+/// The divisors of the minimum numbers. For at least one third of the requests, our mutated object must equal that of
+/// the API server. A policy must reject at least one twentieth of the requests.
 const LEAST: (u64, u64) = (3, 20);
 
 /// Creates policies and bindings. Waits until the API server evaluates them.

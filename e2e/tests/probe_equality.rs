@@ -42,7 +42,7 @@ const FILES: [&str; 3] = [
     "targets/defaulted.yaml",
 ];
 
-/// Files with targets of other kinds, and with their probes.
+/// Files with mutating policies, webhooks and CRDs, and with probes of them.
 const TARGETS: [&str; 3] = [
     "targets/mutating.yaml",
     "targets/webhooks.yaml",

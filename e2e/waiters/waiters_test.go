@@ -184,8 +184,8 @@ func TestArgoCDHealth(t *testing.T) {
 	}
 }
 
-// run evaluates a script on an object like Argo CD. The script has no libraries for the operating system, and at most a
-// second. The object is in the variable `obj`. The result is a table.
+// run evaluates a script on an object like Argo CD. The script cannot use libraries for the operating system, and can
+// run for at most a second. The object is in the variable `obj`. The result is a table.
 //
 // Source: `github.com/argoproj/argo-cd` `util/lua/lua.go`, `runLuaWithResourceActions`, `GetResourceHealth`.
 func run(t *testing.T, script string, object map[string]any) (health, message string) {

@@ -185,7 +185,7 @@ type open struct {
 	At     string `json:"at"`
 	Field  string `json:"field"`
 	Fields []dep  `json:"deps,omitempty"`
-	// Empty is true if the field has rules, except for empty lists and maps.
+	// Empty is true if the field has rules for all values except empty lists and maps.
 	Empty bool `json:"empty,omitempty"`
 }
 
@@ -444,7 +444,7 @@ func (l *learner) rules(at site) []rule {
 					continue
 				}
 				o, there := l.outcome(at, t, f)
-				// If base does not have the site, outcome returns that the fields are kept.
+				// If base does not have the site, outcome reports the fields as kept.
 				was, _ := l.outcome(at, base, f)
 				if there && o.String() != was.String() {
 					note(f, d)

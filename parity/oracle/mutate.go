@@ -214,7 +214,7 @@ func text(object any, line *MutateLine) string {
 	return string(data)
 }
 
-// operations replaces an expression that returns a patch. Its value is given.
+// operations is an evaluator that returns a given patch instead of evaluating an expression.
 type operations struct{ value ref.Val }
 
 func (o operations) ForInput(context.Context, *admission.VersionedAttributes, *admissionv1.AdmissionRequest, plugincel.OptionalVariableBindings, *corev1.Namespace, int64) (plugincel.EvaluationResult, int64, error) {

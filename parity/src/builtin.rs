@@ -98,8 +98,8 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// Returns an error if another document of this version has a different definition of that name, or another
-    /// definition of a kind.
+    /// Returns an error if an earlier document of this version has a different definition with the same name, or a
+    /// definition with a different name for the same kind.
     fn add(&mut self, document: &Value) -> Result<()> {
         let schemas = document.pointer("/components/schemas");
         let schemas = schemas.and_then(Value::as_object);

@@ -74,7 +74,7 @@ pub struct CustomResourceLine {
     pub our_nanos: Option<f64>,
 }
 
-/// The minimum number of all rejections for each rejection whose causes we report in a different order.
+/// The minimum ratio of all rejections to the rejections whose causes we report in a different order.
 const MIN_REFUSED_BY_REORDERED: usize = 200;
 
 #[derive(Clone, Debug, Default, Deserialize)]

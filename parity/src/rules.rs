@@ -54,7 +54,7 @@ pub struct RuleParity {
 pub struct RuleLine {
     /// The number of validated definitions.
     pub definitions: usize,
-    /// The number of expressions in the definitions that upstream compiles. Their cost estimates are compared.
+    /// The number of expressions that upstream compiles. Their cost estimates are compared.
     pub expressions: usize,
     /// The number of definitions that upstream rejects because of their rules.
     pub refused: usize,
@@ -373,7 +373,7 @@ fn below(path: &str, error: &FieldError) -> String {
     format!("{field}: {}", error.body())
 }
 
-/// Replaces the field path by the cost of the expression in errors about the most expensive expressions.
+/// In errors about the most expensive expressions, replaces the field path with the cost of the expression.
 fn name_by_cost(errors: &mut [String], costs: &BTreeMap<String, u64>) {
     for error in errors.iter_mut() {
         if let Some((field, rest)) = error.split_once(": Forbidden: contributed") {

@@ -36,8 +36,8 @@ const PROBE_THREADS: usize = 2;
 /// another test. In a test with paused time, such a wait would advance the time.
 const SHARED_BY_TESTS: usize = 256;
 
-/// The maximum number of stuck threads that are replaced by additional threads. After that, each stuck thread reduces
-/// the number of usable threads. If none is left for checks, no check can start.
+/// The maximum number of stuck threads that are replaced by additional threads. Each further stuck thread reduces the
+/// number of usable threads. If none is left for checks, no check can start.
 const MAX_STUCK: usize = 4;
 
 /// The maximum number of blocking threads: the threads for each kind of work, the replacements of stuck threads, and

@@ -185,8 +185,8 @@ struct Rules {
 }
 
 impl RuleRecorder {
-    /// Returns at most `MAX_RULES` failing rules, and the number of other failing rules. For a valid object, returns
-    /// rules that were true instead.
+    /// Returns at most `MAX_RULES` failing rules, and the number of other failing rules. If the object is valid,
+    /// returns at most `MAX_RULES` rules that were true.
     fn take(self, version: &str, verdict: &Verdict) -> (Vec<EvaluatedRule>, usize) {
         let rules = self.rules.into_inner();
         let mut shown = if rules.deciding.is_empty() && verdict.errors.is_empty() {
@@ -236,8 +236,8 @@ struct ObjectError {
     detail: String,
     body: String,
     text: String,
-    /// False for the message that the rules were not checked. The API server returns this message in the list of
-    /// errors.
+    /// False for the message which states that the rules were not checked. The API server returns this message in the
+    /// list of errors.
     counts: bool,
 }
 
@@ -264,8 +264,8 @@ impl ObjectError {
         }
     }
 
-    /// Returns true if `message` equals the message of the error. The field, or the field and the error type, may be
-    /// omitted.
+    /// Returns true if `message` equals the message of the error. `message` may omit the field, or the field and the
+    /// error type.
     fn has_message(&self, message: &str) -> bool {
         [&self.text, &self.body, &self.detail]
             .into_iter()

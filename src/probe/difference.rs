@@ -417,8 +417,8 @@ fn reason(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     (actual != expected).then(|| format!("expected the reason {expected:?}, got {actual:?}"))
 }
 
-/// Describes the difference in warnings. The actual warning may consist of a prefix that ends with `: `, and the
-/// expected warning.
+/// Describes the difference in warnings. In an actual warning, a prefix that ends with `: ` may precede the expected
+/// warning.
 fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.warnings.as_ref()?;
     let is_match = |actual: &str, expected: &str| {

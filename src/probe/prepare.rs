@@ -24,7 +24,7 @@ pub(crate) struct PreparedRequest<'a> {
     pub(crate) request: Cow<'a, Request>,
     /// The fields with unknown defaults, if any. A policy that reads one of them is not evaluated.
     pub(crate) unknown_defaults: Option<UnknownDefaults>,
-    /// The name that the API server generates for the object, if the policies receive a generated name.
+    /// The generated name of the object. `None` unless the API server generates a name before it evaluates the policies.
     generated: Option<String>,
 }
 

@@ -351,7 +351,7 @@ async fn probe_of_silent_server_ends_at_deadline() {
 async fn probe_waits_for_server_and_readiness() {
     let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen").await;
     let address = listener.unwrap().local_addr().unwrap();
-    // The port is closed again, so the first connection fails.
+    // The listener has been dropped, so the first connection fails.
     let url = format!("http://localhost:{}/readyz", address.port());
     let probed = tokio::spawn(probe(url, Duration::from_secs(60)));
     tokio::time::sleep(Duration::from_millis(20)).await;

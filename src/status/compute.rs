@@ -54,8 +54,8 @@ pub struct Observations<'a> {
     pub unknown_fields: UnknownFields,
     /// The current status in the cluster.
     pub status: Option<&'a ValidatingAdmissionPolicyStatus>,
-    /// The kind of the policy. Kinds other than ValidatingAdmissionPolicy have the condition `ProbesPassed` only if the
-    /// policy has probes.
+    /// The kind of the policy. Policies of kinds other than ValidatingAdmissionPolicy have the condition `ProbesPassed`
+    /// only if they have probes.
     pub subject: SubjectKind,
     /// The outcome of compiling the expressions, without schemas.
     pub compiled: StepOutcome<'a, CompileSummary<'a>>,
@@ -151,7 +151,7 @@ pub struct TypeObservations<'a> {
 /// hundreds of resources and a cluster may contain hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatchSummary {
-    /// The number of served resources for which policies are evaluated.
+    /// The number of matched resources that are served and not exempt.
     pub n_resources: usize,
     /// The number of resources in `n_resources` that only a wildcard matches.
     pub n_by_wildcard: usize,

@@ -29,11 +29,11 @@ pub enum ParamKindState {
         /// Served kinds with similar names, as `apiVersion Kind`.
         similar: Vec<String>,
     },
-    /// A CRD defines the paramKind, but it is not served.
+    /// A CRD defines the paramKind, but the kind is not served.
     NotServed {
         /// The paramKind.
         gvk: Gvk,
-        /// The reason why it is not served.
+        /// The reason why the kind is not served.
         why: NotServed,
     },
     /// The group of the paramKind could not be discovered.

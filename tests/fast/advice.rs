@@ -421,7 +421,7 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "{expression}: {findings:#?}"
         );
     }
-    // There is no suggestion, because a function never replaces a variable, and a name never replaces itself.
+    // There is no suggestion: a function is never suggested for a variable, or a name for itself.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
         let findings = validation_findings(DEPLOYMENT, expression);
         assert!(!findings.is_empty());

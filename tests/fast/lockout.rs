@@ -151,7 +151,7 @@ fn lockout_policy_that_excludes_system_users_is_not_reported() {
     ] {
         assert_eq!(lockouts(&bound("*", "*/*", &spec, DENY)), [], "{spec}");
     }
-    // A namespace selector of the binding that excludes the system namespaces also prevents the finding.
+    // If the binding's namespace selector excludes the system namespaces, there is no finding.
     let selector = "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: \
                     [kube-system, kube-node-lease]}]}\n";
     let of_binding = format!("{DENY}  matchResources:\n    {selector}");

@@ -373,7 +373,7 @@ fn hints_do_not_repeat_mistakes() {
     const ANY: &str = "  validations: [{expression: object.metadata.name != 'a'}]";
     let validation =
         |expression: &str| format!("  validations:\n  - expression: |-\n      {expression}");
-    // The policy, a part of the output, and a text that the output must not have.
+    // The policy, a part of the output, and a string that the output must not contain.
     let table = [
         (
             bound_policy("secret_guard", ANY),

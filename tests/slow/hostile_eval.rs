@@ -94,7 +94,7 @@ fn comprehensions_exceed_cost_limit() {
 
 #[test]
 fn million_iterations_take_linear_time() {
-    // If a term was not evaluated, its cost is searched in earlier iterations.
+    // If a term was not evaluated, the evaluator looks for its cost in earlier iterations.
     check_limit(
         "l.all(x, true || x == 1 || x == 2) && l.all(x, x < 0 || x >= 0)",
         &[("l", numbers(400_000))],

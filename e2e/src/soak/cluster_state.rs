@@ -100,7 +100,7 @@ impl fmt::Display for Slot {
     }
 }
 
-/// The content of a policy that changes may replace.
+/// The content of a policy. A change may replace it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
     /// True if the expression misspells a field name.

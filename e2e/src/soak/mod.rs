@@ -224,7 +224,7 @@ impl<'a> Soak<'a> {
             Aggregation::Dead => objects::register_a_dead_api(&client).await?,
             Aggregation::Missing => proxy.withhold("/apis/apiregistration.k8s.io"),
         }
-        // With frequent polls, faults also affect these requests.
+        // Discovery is polled frequently, so that faults also affect the polls.
         let args = [
             "--refresh-interval=1s",
             "--follow=mutatingadmissionpolicies",
@@ -342,7 +342,7 @@ impl<'a> Soak<'a> {
         self.controller.finish().await?;
         let report = self.report;
         for faults in &self.settings.rounds {
-            // With many faults, not all of them must occur in one round.
+            // If a round has many faults, one injected fault is enough.
             let was_injected = |fault: &Fault| report.injected.contains_key(fault);
             let is_tested = match faults.len() {
                 0..=2 => faults.iter().all(was_injected),

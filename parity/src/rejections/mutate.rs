@@ -26,7 +26,7 @@ pub enum MutantKind {
 }
 
 impl MutantKind {
-    /// Returns the variant for `kind`. Returns `None` for other kinds.
+    /// Returns the variant for `kind`. Returns `None` if no variant has this kind.
     #[must_use]
     pub fn from_kind(kind: &str) -> Option<Self> {
         match kind {

@@ -39,8 +39,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout of plugin commands for establishing a connection, including TLS. Equals the default of kube.
 const COMMAND_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The maximum time without received data while a response is pending. Only a watch can take this long, and a watch
-/// ends after two minutes. All other requests have their own, shorter timeout.
+/// The maximum time without received data while a response is pending. The longest requests are watches, which
+/// end after two minutes. All other requests have their own, shorter timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// TCP keep-alive: idle time before the first probe, interval of probes, and number of probes. A dead connection is

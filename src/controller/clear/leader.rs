@@ -1,6 +1,6 @@
 //! Checks that no controller leads, since a leader would write the cleared statuses again.
 //!
-//! The check polls the Lease until it is renewed, released or expired. A running leader renews the Lease every few
+//! The check polls the Lease until it is renewed or released, or expires. A running leader renews the Lease every few
 //! seconds, and a stopped leader has released it. The Lease of a killed leader expires.
 //!
 //! Like a standby, the check measures the lease duration with its own clock. Times in the Lease are not compared with

@@ -12,7 +12,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from
 /// The time without failures after which the backoff is reset.
 const RESET_AFTER: Duration = Duration::from_secs(10);
 
-/// The time before which a wait does not end early, even if another source recovers.
+/// The minimum length of a wait that ends early because another source recovers.
 const LEAST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

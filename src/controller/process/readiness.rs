@@ -125,7 +125,7 @@ impl Readiness {
         is_back
     }
 
-    /// Returns a receiver that is notified when a source recovers. Other sources may recover at the same time.
+    /// Returns a receiver that is notified when a source recovers. Then a retry for another source may succeed, too.
     pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
         self.recoveries.subscribe()
     }

@@ -244,7 +244,7 @@ impl Metrics {
              its conditions",
             metrics.followed.clone(),
         );
-        // The counters start at 0. If a counter appeared with its first error, alerts would not see an increase.
+        // The counters start at 0. If a counter first appeared with an error, alerts would not see an increase.
         for reason in ErrorReason::ALL {
             drop(
                 metrics
@@ -456,7 +456,7 @@ impl Metrics {
             .observe(seconds);
     }
 
-    /// Creates the panic counter of `task` with the value 0. If the counter appeared with its first panic, alerts would
+    /// Creates the panic counter of `task` with the value 0. If the counter first appeared with a panic, alerts would
     /// not see an increase.
     pub fn supervised(&self, task: &'static str) {
         drop(self.panics.get_or_create(&TaskLabels { task }));

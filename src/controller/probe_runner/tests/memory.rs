@@ -151,7 +151,7 @@ async fn oldest_probes_are_stored_first_within_memory_limit() {
     assert_eq!(is_rejected(), [false, false, false, true, true]);
     let text = problems()[3].clone().unwrap();
     assert!(text.starts_with("there is no room for the probe"), "{text}");
-    // No probe is read again as long as the memory limit is reached.
+    // Until memory becomes free, no rejected probe is read again.
     assert!(
         !tasks(&context)
             .iter()

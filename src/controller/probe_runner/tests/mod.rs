@@ -224,7 +224,7 @@ async fn policy_is_compiled_for_probes_once_per_generation() {
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
 
-    // A changed schema repeats the check of the policy. The policy compiled for the probes is reused.
+    // After a schema changes, the policy is checked again. The policy compiled for the probes is reused.
     context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],

@@ -57,11 +57,11 @@ const BURST: u32 = 50;
 /// The average interval between Events after a burst.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long pending Events are sent when the process ends. The Lease is released afterwards. Together, both steps must
-/// take at most two seconds.
+/// How long the ending process continues to send pending Events. The Lease is released afterwards. Together, both steps
+/// must take at most two seconds.
 const MAX_ENDING: Duration = Duration::from_secs(1);
 
-/// How long a repeated Event increments a series. Afterwards a new Event is created.
+/// How long repetitions of an Event increment its series. A later repetition creates a new Event.
 const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
 
 /// The maximum number of recent Events whose repetitions increment a series.

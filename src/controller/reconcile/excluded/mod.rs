@@ -1,8 +1,7 @@
 //! Removes the controller's status from excluded policies.
 //!
-//! Excluded policies are neither checked nor written, and have no metrics. A policy may have a status of the controller
-//! from the time before its exclusion. The controller's conditions are then removed once, so that no outdated status
-//! remains.
+//! Excluded policies are neither checked nor written, and have no metrics. If a policy still has conditions of the
+//! controller from the time before its exclusion, they are removed, so that no outdated status remains.
 
 use std::sync::Arc;
 

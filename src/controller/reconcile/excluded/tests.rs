@@ -65,7 +65,7 @@ async fn status_of_excluded_policy_is_cleared_once() {
     assert!(series(&context.metrics) > 0);
     assert_eq!(context.store.n_excluded(), 0);
 
-    // With the new label, the policy is excluded, and its status is cleared once.
+    // With the new label, the policy is excluded, and its status is cleared by exactly one write.
     let excluded = labelled(&json!({"vendor": "x"}), "20", true);
     assert!(context.store.put(excluded, EventSource::Watched));
     assert_eq!(context.store.n_excluded(), 1);
