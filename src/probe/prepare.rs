@@ -24,7 +24,7 @@ pub(crate) struct PreparedRequest<'a> {
     pub(crate) request: Cow<'a, Request>,
     /// The fields with unknown defaults, if any. A policy that reads one of them is not evaluated.
     pub(crate) unknown_defaults: Option<UnknownDefaults>,
-    /// The generated name of the object. `None` unless the API server generates a name before it evaluates the policies.
+    /// The generated name of the object. `None` unless the API server generates a name before it evaluates policies.
     generated: Option<String>,
 }
 

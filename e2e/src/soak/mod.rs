@@ -46,8 +46,8 @@ const BLACK_HOLE: Duration = Duration::from_secs(5);
 /// The maximum number of status writes per affected status.
 const WRITES_A_CHANGE: u64 = 2;
 
-/// The maximum growth of resident memory, in KiB and in percent. It is measured from the second to the last quarter of
-/// the rounds.
+/// The maximum growth of resident memory, in KiB and in percent. It is measured from the second quarter of the
+/// rounds to the fourth.
 const GROWTH: (u64, u64) = (8 * 1024, 25);
 
 /// The minimum number of rounds for measuring growth.
@@ -370,7 +370,7 @@ fn listed(changes: &[Change]) -> String {
     format!("the changes were{}\n", lines.collect::<String>())
 }
 
-/// Returns the averages of the second and the last quarter of `samples`. Returns `None` if there are too few samples.
+/// Returns the averages of the second and the fourth quarter of `samples`. Returns `None` if there are too few samples.
 fn growth(samples: &[u64]) -> Option<(u64, u64)> {
     if samples.len() < ROUNDS_OF_GROWTH {
         return None;

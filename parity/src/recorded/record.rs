@@ -75,8 +75,8 @@ const UNCHANGED_PERCENT: usize = 15;
 struct Answered {
     text: String,
     results: Vec<Ranged>,
-    /// The differences between the results of versions, and the function that an expression calls first. Cases with equal
-    /// `changes` are similar.
+    /// The differences between the results of versions, and the function that an expression calls first. Cases with
+    /// equal `changes` are similar.
     changes: BTreeSet<String>,
     is_written_by_hand: bool,
     is_cheap: bool,

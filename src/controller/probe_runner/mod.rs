@@ -152,8 +152,8 @@ async fn process(context: &Arc<Context>, id: &SubjectId, lane: Lane) {
     }
 }
 
-/// Evaluates the probes of a policy if their results are outdated, and writes the results. Returns true if this must be
-/// repeated after a backoff.
+/// Evaluates the probes of a policy if their results are outdated, and writes the results. Returns true if the call
+/// must be repeated after a backoff.
 async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
     let probe_runner = &context.probe_runner;
     // The policy's status reports why the probes are unknown. When they become known, the policy is queued again.

@@ -72,8 +72,8 @@ pub(super) fn difference(
     }
 }
 
-/// Returns the decision about a request. Returns `None` for an allowed request if the subject is a mutating policy, or
-/// a webhook, whose response is unknown.
+/// Returns the decision about a request. Returns `None` for an allowed request if the subject is a mutating policy or a
+/// webhook. The webhook is not called, so its response is unknown.
 pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Decision> {
     match kind {
         _ if !outcome.is_allowed() => Some(Decision::Deny),
