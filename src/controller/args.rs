@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_requires_option_accepts_a_list() {
+    fn option_ready_requires_accepts_a_list() {
         let run = run(&[
             "--ready-requires",
             "Compiled,ParamsResolved",

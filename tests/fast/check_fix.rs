@@ -220,7 +220,7 @@ fn ambiguous_fixes_are_not_applied() {
 }
 
 #[test]
-fn fix_quotes_expression_that_yaml_reads_as_a_tag() {
+fn expression_that_yaml_reads_as_a_tag_is_quoted_by_fix() {
     let tagged = policy(RULE, "expression: !has(object.spec.paused)");
     let quoted = policy(RULE, "expression: \"!has(object.spec.paused)\"");
     check("tag", &tagged, &quoted);
@@ -731,7 +731,7 @@ fn fix_inserts_missing_question_mark() {
 }
 
 #[test]
-fn fix_quotes_text_of_an_audit_annotation() {
+fn text_of_an_audit_annotation_is_quoted_by_fix() {
     let annotation = |value: &str| {
         let annotations =
             format!("  auditAnnotations:\n  - key: a\n    valueExpression: {value}\n");

@@ -438,7 +438,7 @@ fn failure_after_failing_mutation_is_hidden() {
 }
 
 #[test]
-fn message_names_absent_part_for_which_mutation_fails() {
+fn message_shows_absent_part_that_makes_mutation_fail() {
     for (path, value, expected) in [
         (
             "/spec/template/spec/containers/0/volumeMounts/-",

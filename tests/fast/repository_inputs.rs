@@ -133,7 +133,7 @@ fn hints_fit_expressions_about_old_objects() {
 }
 
 #[test]
-fn has_macro_on_old_self_and_sum_of_maps_have_hints() {
+fn sum_of_maps_and_has_macro_on_old_self_have_hints() {
     let help = |expression: &str| findings(&policy("a", "CREATE, UPDATE", expression)).join("\n");
     assert!(help("has(oldSelf)").contains("write `oldObject != null`"));
     let sum = help("(object.metadata.labels + {'a': 'b'}).size() > 1");

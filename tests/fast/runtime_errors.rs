@@ -691,7 +691,7 @@ fn wildcard_failure_for_some_kinds_is_reported_with_count() {
 }
 
 #[test]
-fn read_of_name_of_dns_option_is_not_reported() {
+fn reads_of_names_of_dns_options_are_not_reported() {
     holds(
         POD,
         "CREATE",

@@ -406,7 +406,7 @@ fn audit_without_objects_fails() {
 }
 
 #[test]
-fn policies_of_other_requests_are_not_audited() {
+fn policies_for_other_requests_are_not_audited() {
     let text = fs::read_to_string(POLICY).unwrap();
     let object = deployment("web", 60).to_string();
     let audit = |name: &str, from: &str, to: &str, flags: &[&str]| {

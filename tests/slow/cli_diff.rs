@@ -41,7 +41,7 @@ fn diff(name: &str, extra: &[&str]) -> Ran {
 }
 
 #[test]
-fn policy_passed_by_with_flag_does_not_replace_old_or_new_policy() {
+fn additional_policy_does_not_replace_old_or_new_policy() {
     let ran = diff("with-policy", &[]);
     assert_eq!(ran.status, 1, "{}{}", ran.out, ran.err);
     assert!(
@@ -68,7 +68,7 @@ fn policy_passed_by_with_flag_does_not_replace_old_or_new_policy() {
 }
 
 #[test]
-fn probes_passed_by_with_flag_are_used_along_with_objects() {
+fn additional_probes_are_used_along_with_objects() {
     let ran = diff("with-objects", &["-f", "OBJECTS", "-o", "json"]);
     let report = ran.json();
     assert_eq!(
@@ -180,7 +180,7 @@ fn diff_without_matched_request_exits_2() {
 }
 
 #[test]
-fn binding_of_new_version_replaces_binding_passed_by_with_flag() {
+fn binding_of_new_version_replaces_additional_binding() {
     let policy = "docs/examples/replica-limit.yaml";
     let text = fs::read_to_string(policy).unwrap();
     let audited = text.replace("[Deny, Audit]", "[Audit]");

@@ -335,7 +335,7 @@ fn policies_that_are_not_served_are_an_error() {
 }
 
 #[test]
-fn version_of_old_or_new_cluster_is_used() {
+fn check_uses_supported_version_nearest_to_version_of_cluster() {
     for version in ["29", "31", "99"] {
         let config = Config {
             version: ("1", version),

@@ -284,7 +284,7 @@ fn output_for_all_ways_to_write_cases_is_as_expected() {
 /// Tests each notation for requests, and each expectation with a right and a wrong value. The cases with "wrong" in
 /// their names must fail. All others must pass.
 #[test]
-fn exactly_the_cases_with_wrong_in_their_name_fail() {
+fn only_cases_with_wrong_in_their_name_fail() {
     let report = report(&["tests/cli_test/each_way"]);
     compare("each_way.txt", &test::render::text(&report, PLAIN, false));
     let cases = report.probes.iter().flat_map(|probe| &probe.cases);
@@ -623,7 +623,7 @@ fn code(output: &Output) -> i32 {
 }
 
 #[test]
-fn test_exit_status_depends_on_results_and_errors() {
+fn exit_status_of_test_command_depends_on_results_and_errors() {
     const SAMPLES: &str = "config/samples";
     let passed = run(&[SAMPLES], "");
     assert_eq!(code(&passed), 0);

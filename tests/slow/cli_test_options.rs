@@ -130,7 +130,7 @@ fn run_flag_without_match_or_with_invalid_pattern_is_an_error() {
 }
 
 #[test]
-fn failed_only_hides_passed_cases_but_counts_them() {
+fn failed_only_flag_hides_passed_cases_but_counts_them() {
     let all = vap(&["test", FILES], "");
     let failed = vap(&["test", FILES, "--failed-only"], "");
     assert_eq!((failed.status, all.status), (1, 1));

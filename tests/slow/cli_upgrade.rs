@@ -240,7 +240,7 @@ fn static_manifests_can_have_reserved_names() {
 }
 
 #[test]
-fn policies_can_be_standard_input() {
+fn policies_are_read_from_standard_input() {
     let text = std::fs::read_to_string("tests/cli_upgrade/denies.yaml").unwrap();
     let words = ["upgrade-check", "-", "--from", "1.36", "-o", "json"];
     let report = vap(&words, &text).json();

@@ -407,7 +407,7 @@ fn comparisons_of_an_evaluation_share_one_limit() {
 }
 
 #[test]
-fn index_of_in_doubling_list_is_bounded() {
+fn index_of_call_on_doubling_list_is_bounded() {
     let bindings = [("a", doubling(40))];
     for text in ["[a].indexOf(1) == 0", "[a].lastIndexOf(1) == 0"] {
         let error = eval(text, &bindings).result.unwrap_err();

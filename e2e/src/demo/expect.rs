@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_of_another_moment_or_generation_are_reported() {
+    fn unexpected_or_outdated_conditions_are_reported() {
         let none: [String; 0] = [];
         assert_eq!(differences(&sample(2), Moment::First).unwrap(), none);
         assert_eq!(

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn line_with_alarms_for_one_percent_of_policies_is_not_quiet() {
+    fn line_is_not_quiet_if_one_percent_of_policies_have_alarms() {
         let line = |sound, alarmed| WitnessesLine {
             sound,
             alarmed,

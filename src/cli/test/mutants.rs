@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_read_variable_are_not_equivalent_mutants() {
+    fn changes_of_used_variable_are_not_equivalent_mutants() {
         for read in [
             "variables.limit",
             ".variables.limit",

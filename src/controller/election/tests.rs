@@ -474,7 +474,7 @@ async fn lease_annotations_list_exclusions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn heartbeat_reports_no_problem_while_attempts_end() {
+async fn heartbeat_reports_no_problem_while_attempts_complete() {
     let server = Shared::default();
     let first = start(&server, "a");
     first.leads().await;

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn readiness_checks_optional_source_only_while_watched() {
+    async fn optional_source_is_checked_for_readiness_only_while_watched() {
         let readiness = Readiness::default();
         for source in NEEDED {
             readiness.synced(source);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn readiness_checks_list_every_needed_source() {
+    fn list_of_readiness_checks_has_every_needed_source() {
         let readiness = Readiness::default();
         for source in NEEDED {
             readiness.synced(source);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn compiled_is_false_with_field_and_consequence() {
+fn message_of_false_compiled_condition_has_field_and_consequence() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![
             finding(CompileFindingKind::Unsupported, "beyond"),
@@ -37,7 +37,7 @@ fn compiled_is_false_with_field_and_consequence() {
 
 /// An API server that is too new may have the function that the expression calls.
 #[test]
-fn compiled_is_unknown_for_unsupported_expression_in_version_that_is_too_new() {
+fn condition_compiled_is_unknown_for_unsupported_expression_in_too_new_version() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![finding(CompileFindingKind::Unsupported, "no function")];
         facts.server.version = KubernetesVersion::new(99);
@@ -86,7 +86,7 @@ fn message_of_compiled_has_lowest_of_several_versions() {
 }
 
 #[test]
-fn compiled_is_false_for_unsafe_expression() {
+fn condition_compiled_is_false_for_unsafe_expression() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsafe, "panics")]);
     check(

@@ -11,7 +11,7 @@ fn exempt(resource: &str, by_wildcard: bool) -> ExemptResource {
 }
 
 #[test]
-fn resources_matched_is_false_if_all_resources_are_exempt() {
+fn condition_resources_matched_is_false_if_all_resources_are_exempt() {
     let facts = |modify: &dyn Fn(&mut Matches)| {
         Facts::sound().with(|facts| {
             facts.matches = Matches {

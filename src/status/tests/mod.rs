@@ -317,7 +317,7 @@ fn ready_is_true_for_valid_policy() {
 }
 
 #[test]
-fn compiled_is_unknown_and_ready_is_true_for_unsupported_expression() {
+fn unsupported_expression_makes_compiled_unknown_but_ready_true() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsupported, "odd()")]);
     check(
@@ -386,7 +386,7 @@ fn condition_whose_deadline_is_exceeded_is_unknown_and_shows_expression() {
 }
 
 #[test]
-fn type_checked_is_unknown_if_compilation_exceeds_deadline() {
+fn condition_type_checked_is_unknown_if_compilation_exceeds_deadline() {
     let facts = Facts::sound().with(|facts| {
         facts.deadline = Some(CheckStep::Compiling);
     });
@@ -410,7 +410,7 @@ fn type_checked_is_unknown_if_compilation_exceeds_deadline() {
 }
 
 #[test]
-fn resources_matched_is_false_if_no_matched_resource_is_served() {
+fn condition_resources_matched_is_false_if_no_matched_resource_is_served() {
     let facts = Facts::sound().with(|facts| {
         facts.matches = Matches {
             unserved: vec![UnservedResource {
@@ -530,7 +530,7 @@ fn undiscovered(facts: &mut Facts) {
 }
 
 #[test]
-fn resources_matched_is_unknown_if_discovery_is_incomplete() {
+fn condition_resources_matched_is_unknown_if_discovery_is_incomplete() {
     let facts = Facts::sound().with(undiscovered);
     check(
         &facts,
@@ -628,7 +628,7 @@ fn retained_verdict_retains_warnings() {
 }
 
 #[test]
-fn params_resolved_is_unknown_for_undiscovered_kind() {
+fn condition_params_resolved_is_unknown_for_undiscovered_kind() {
     let facts = Facts::sound().with(|facts| {
         facts.params = ParamKindState::Undiscovered {
             gvk: limit(),

@@ -104,7 +104,7 @@ fn missing(denies: bool) -> MissingParams {
 }
 
 #[test]
-fn params_resolved_depends_on_params_of_bindings() {
+fn condition_params_resolved_depends_on_params_of_bindings() {
     let examined = |n_found, missing: &[MissingParams]| ParamsState::Examined {
         n_found,
         missing: missing.to_vec(),

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn type_checked_is_unknown_if_schema_is_unavailable() {
+fn condition_type_checked_is_unknown_if_schema_is_unavailable() {
     let facts = Facts::sound().with(timed_out);
     check(
         &facts,
@@ -30,7 +30,7 @@ fn uncompiled(n: usize) -> Facts {
 }
 
 #[test]
-fn type_checked_ignores_expressions_that_do_not_compile() {
+fn condition_type_checked_ignores_expressions_that_do_not_compile() {
     let one = uncompiled(1);
     check(
         &one,

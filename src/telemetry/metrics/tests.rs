@@ -282,7 +282,7 @@ fn samples_snapshot_is_unaffected_by_later_changes() {
 }
 
 #[test]
-fn samples_with_equal_content_are_shared_and_unused_dropped() {
+fn samples_with_equal_content_are_shared_and_unused_samples_dropped() {
     let samples = policies::PolicySamples::default();
     samples.set(&id("a"), sample());
     samples.set(&id("b"), sample());
@@ -300,7 +300,7 @@ fn samples_with_equal_content_are_shared_and_unused_dropped() {
 
 /// The runbook must list every source, because the alert has the source as a label.
 #[test]
-fn watch_silent_runbook_lists_each_source() {
+fn runbook_for_silent_watch_lists_each_source() {
     let runbook = include_str!("../../../docs/runbooks/VapStatusControllerWatchSilent.md");
     for source in Source::ALL {
         let name = format!("`{}`", source.as_str());

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn zone_offset_may_leave_supported_years() {
+    fn zone_offset_may_move_year_out_of_supported_range() {
         let (first, last) = (-62_135_596_800, 253_402_300_799);
         check(first, 0, [1, 1, 1, 1, 1, 0, 0, 0]);
         check(first, -60, [0, 12, 31, 366, 0, 23, 59, 0]);

@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn each_listed_default_is_a_field_of_a_go_struct() {
+    fn each_listed_default_belongs_to_a_field_of_a_go_struct() {
         let table = Table::get().unwrap();
         let defaults = DEFAULTS.iter().map(|(name, field, _)| (*name, *field));
         let rows = defaults.chain(WITHOUT_DEFAULT).chain(INHERITED);

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn one_label_that_is_no_string_makes_all_labels_empty() {
+    fn label_with_non_string_value_makes_all_labels_empty() {
         check(
             json!({"matchLabels": {"env": "prod"}}),
             &json!({"env": "prod", "n": 1}),

@@ -59,7 +59,7 @@ fn new_unbound_policy_has_no_transition() {
 }
 
 #[test]
-fn ready_with_message_of_another_condition_has_no_transition() {
+fn ready_condition_that_repeats_another_message_has_no_transition() {
     let of = |compiled: &str, ready: &str| {
         [
             condition("Ready", "False", ready),

@@ -22,7 +22,7 @@ fn check_sizes(schema: Value, type_: &str, max_elements: i64, min_serialized_siz
 const MAX: i64 = 3 * 1024 * 1024;
 
 #[test]
-fn scalar_types_have_sizes_of_format_and_max_length() {
+fn sizes_of_scalar_types_depend_on_format_and_max_length() {
     check_sizes(json!({"type": "boolean"}), "bool", 0, 4);
     check_sizes(json!({"type": "integer", "format": "int32"}), "int", 0, 1);
     check_sizes(json!({"type": "number"}), "double", 0, 1);

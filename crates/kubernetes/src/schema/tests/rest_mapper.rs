@@ -44,7 +44,7 @@ fn check(gvr: (&str, &str, &str), expected: &[&str]) {
 }
 
 #[test]
-fn kinds_are_found_by_any_case_singular_and_list_names() {
+fn kinds_are_found_by_singular_and_list_names_in_any_case() {
     for name in ["deployments", "deployment", "DEPLOYMENTS", "Deployment"] {
         check(("apps", "v1", name), &["apps/v1, Kind=Deployment"]);
     }

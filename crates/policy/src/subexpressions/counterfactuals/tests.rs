@@ -243,7 +243,7 @@ fn counterfactuals_of_nested_macros_show_deciding_elements() {
 }
 
 #[test]
-fn counterfactuals_add_terms_that_must_stay_true_after_still() {
+fn counterfactuals_list_terms_that_must_stay_true() {
     let table: [(&str, &[&str]); 14] = [
         // The first term becomes false if only `a` is removed. It remains true only if `b` is removed too, so it is
         // listed with `still`.

@@ -762,7 +762,7 @@ fn expected_type_name_is_proposed() {
 }
 
 #[test]
-fn request_object_is_the_object_that_the_requests_have() {
+fn request_object_is_corrected_to_object_or_old_object() {
     for (operations, expected) in [
         ("[DELETE]", "oldObject.spec.replicas < 5"),
         ("[CREATE]", "object.spec.replicas < 5"),
