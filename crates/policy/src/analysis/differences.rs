@@ -45,7 +45,7 @@ const NO_EFFECT: (&str, &str) = (
 /// The rule for subexpressions with a failing operand: its name and reason.
 const OPERAND_FAILS: (&str, &str) = (
     "operand-fails",
-    "the expression has a warning for an operand that fails earlier",
+    "an operand that is evaluated earlier fails, and has its own warning",
 );
 
 static RULES: &[Rule] = &[
@@ -182,8 +182,8 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "optional-or-value",
-        reason: "up to Kubernetes 1.36, `orValue` and `or` of a value that is not an optional return that value; since \
-                 1.37, they fail, and `or-value-without-optional` reports them",
+        reason: "up to Kubernetes 1.36, `orValue` and `or` return a value that is not an optional unchanged; in 1.37 \
+                 and later, they fail, and `or-value-without-optional` reports them",
         applies: |finding, checked| is_call(finding, checked, &["orValue", "or"]),
     },
     Rule {

@@ -40,10 +40,11 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
                     field_ref: expression.field_ref.clone(),
                     location: Some(SourceMap::new(&expression.text).location(ast.offset(operand))),
                     message: format!(
-                        "`{field}` is read before this test, and this is false for objects without the field"
+                        "`{field}` is read before this test, and for objects without the field the whole `&&` is false"
                     ),
                     fix: Some(format!(
-                        "to allow objects without the field, write `!has({field}) ||`, otherwise write `has({field})` first"
+                        "to allow objects without the field, write `!has({field}) ||`; to keep this result, write \
+                         `has({field})` first"
                     ).into()),
                     is_harmless: true,
                 });

@@ -122,7 +122,8 @@ fn swapped_arguments(ast: &Ast, subject: ExprId, argument: ExprId) -> Option<Fin
     Some(Finding {
         rule: Rule::SwappedArguments,
         message: format!(
-            "this searches the pattern `{string}` in the string `{text}`: the pattern is the second operand of matches()"
+            "this searches for the pattern `{string}` in the string `{text}`: the pattern is the second operand of \
+             matches()"
         ),
         help: Some(format!("write `{string}.matches('{text}')`")),
         is_harmless: false,
@@ -298,7 +299,7 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     }
     if is_image && !has_start && starts_plain && names_registry(pattern) {
         return finding(
-            format!("`{pattern}` also matches images of other registries, with this in their path"),
+            format!("`{pattern}` also matches within the paths of images from other registries"),
             format!("to require it at the start, write `^{pattern}`"),
             false,
         );

@@ -138,7 +138,7 @@ rules! {
         ),
         "Add maxItems, maxProperties and maxLength to the lists, maps and strings that the rule reads, and to those that contain them, or simplify the rule. The API server estimates the cost for the largest object that fits into a request.";
     CostNearLimit "cost-near-limit":
-        "the expression may reach 80% of an API server's cost limit for an object of 64 KiB",
+        "for an object of 64 KiB, the expression may reach 80% of the API server's cost limit",
         expression(
             "!has(object.spec.template.spec.volumes) || object.spec.template.spec.containers.all(c, \
              object.spec.template.spec.volumes.exists(v, v.name == 'data'))",
@@ -222,7 +222,7 @@ rules! {
             "object.spec.template.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
             "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || !c.securityContext.privileged)",
         ),
-        "Check all lists of containers. An init container runs with the same rights as another container, and `kubectl debug` adds ephemeral containers to running Pods. A policy of the input that checks the init containers for the same rules suffices. If such a policy is elsewhere, allow the finding with a comment.";
+        "Check all lists of containers. An init container runs with the same rights as another container, and `kubectl debug` adds ephemeral containers to running Pods. The finding is not reported if another policy in the input matches the same resources and checks their init containers. If such a policy is not in the input, allow the finding with a comment.";
     IgnoredMessage "ignored-message":
         "the API server ignores the value of a messageExpression",
         words("A messageExpression such as `'denied\\n' + object.metadata.name`, whose value always has a line break."),
@@ -252,11 +252,11 @@ rules! {
         ),
         "Use the operation that requests for the subresource have: CONNECT for exec, attach, portforward and proxy, CREATE for binding, eviction and token, UPDATE for the others.";
     ImpossibleValue "impossible-value":
-        "a field is compared with a value, or set to a value, that it never has",
+        "a field is compared with, or set to, a value that it never has",
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
         "Write the value as it appears in requests: operations in uppercase, kinds as in a manifest, resources in the plural.";
     IncomparableTypes "incomparable-types":
-        "two values are compared whose types are never equal",
+        "two compared values are never equal because of their types",
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the field's type. For other types, `==` and `in` are always false, and `!=` is always true.";
     IneffectiveSelector "ineffective-selector":
@@ -269,7 +269,7 @@ rules! {
         ),
         "Use an objectSelector or a match condition: every namespaceSelector matches objects without a namespace. To select namespaces by name, use the label `kubernetes.io/metadata.name`, which the API server sets.";
     IntOrString "int-or-string":
-        "a value that may be an integer or a string is used where only one is accepted",
+        "a value that may be an integer or a string is used where only one of the two types is accepted",
         expression(
             "!has(object.spec.strategy.rollingUpdate) || object.spec.strategy.rollingUpdate.maxUnavailable <= 1",
             "!has(object.spec.strategy.rollingUpdate) || type(object.spec.strategy.rollingUpdate.maxUnavailable) == int && \
@@ -388,7 +388,7 @@ rules! {
              spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], \
              operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: 'true'",
         ),
-        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so this is a warning. It is an error if only newer API servers serve the version, or if the version of --kubernetes-version does not serve it.";
+        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so the finding is a warning. It is an error if only newer API servers serve the object's version, or if the API server of --kubernetes-version does not serve it.";
     OrValueWithoutOptional "or-value-without-optional":
         "`or()` or `orValue()` is called on a value that is not an optional",
         expression(
@@ -402,7 +402,7 @@ rules! {
             "paramKind:\n  apiVersion: v1\n  kind: ConfigMaps\nvalidations:\n- expression: params.metadata.name != object.metadata.name",
             "paramKind:\n  apiVersion: v1\n  kind: ConfigMap\nvalidations:\n- expression: params.metadata.name != object.metadata.name",
         ),
-        "Use the apiVersion and kind of a resource that the cluster serves. Until then, no request can be evaluated.";
+        "Use the apiVersion and kind of a resource that the cluster serves. While the paramKind is not served, no request can be evaluated.";
     ParamScope "param-scope":
         "the scope of the paramKind does not fit the paramRef of a binding, so requests fail before any evaluation",
         words("The paramKind is Namespace, which is cluster-scoped, but paramRef.namespace is set."),
@@ -413,7 +413,7 @@ rules! {
                namespace has no such object."),
         "Create the params, or correct the paramRef of the binding.";
     PartialName "partial-name":
-        "a prefix or suffix ends within a name, so other names also have it",
+        "a prefix ends, or a suffix starts, within a name, so other names also match",
         expression(
             "request.userInfo.username.startsWith('system:serviceaccount:ci')",
             "request.userInfo.username.startsWith('system:serviceaccount:ci:')",
@@ -497,7 +497,7 @@ rules! {
             "object.metadata.name.matches('eu-.*')",
             "object.metadata.name.matches('^eu-.*')",
         ),
-        "matches() searches the pattern anywhere in the string. Begin the pattern with `^`, and end it with `$` if nothing may follow. If there are alternatives, put them in a group: `^(a|b)$`. `^` and `$` belong to one alternative only.";
+        "matches() searches for the pattern anywhere in the string. Begin the pattern with `^`, and end it with `$` if nothing may follow. If there are alternatives, put them in a group: `^(a|b)$`. In `^a|b$`, each anchor belongs to one alternative only.";
     UnboundPolicy "unbound-policy":
         "no binding in the input refers to the policy",
         words("The input contains bindings, but none of them has the policy's name as policyName."),
@@ -621,7 +621,7 @@ rules! {
              expression: object.kind in ['Deployment', 'ReplicaSet', 'StatefulSet']\nvalidations:\n\
              - expression: object.spec.replicas < 5",
         ),
-        "Name the resources in the rules, test the kind or the field first (in a match condition or with has()), or narrow the rules with the binding's matchResources. The policy allows requests for kinds that it no longer matches. The output of `-o json` contains a request for which the expression fails. It is only a note, since bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
+        "Name the resources in the rules, test the kind or the field first (in a match condition or with has()), or narrow the rules with the binding's matchResources. The policy allows requests for kinds that it no longer matches. The output of `-o json` contains a request for which the expression fails. The finding is only a note, since bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
     WrongApiVersion "wrong-api-version":
         "no API has the kind in this apiVersion",
         file(
@@ -642,5 +642,5 @@ rules! {
             "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).exists(c, c.image != 'a')",
             "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, c.image != 'a')",
         ),
-        "`exists()` is true if one element passes the test, and `!all()` if one element fails it. To require the test of all elements, write `all()`; to allow no element that passes it, write `!exists()`. For an empty list, `all()` is true and `exists()` is false.";
+        "`exists()` is true if one element passes the test, and `!all()` if one element fails it. To require that all elements pass, write `all()`; to require that no element passes, write `!exists()`. For an empty list, `all()` is true and `exists()` is false.";
 }

@@ -299,7 +299,7 @@ fn anchored(
             "`^` before the pattern"
         };
         return Some(Proposal::hint(format!(
-            "write `{receiver}.matches(...)` with {anchors}, because matches() searches the pattern anywhere"
+            "write `{receiver}.matches(...)` with {anchors}, because matches() searches for the pattern anywhere"
         )));
     };
     let prefix = if raw.is_some() { "r" } else { "" };

@@ -85,7 +85,8 @@ impl ComparisonChecker<'_, '_> {
                 ComparisonOutcome::Constant(ConstantComparison {
                     rule: Rule::WrongDefault,
                     message: format!(
-                        "this allows requests without `{root}.{path}`, which {usually}counts as `{}`, not as `{required}`",
+                        "this allows requests without `{root}.{path}`, although the absent field {usually}counts as `{}`, \
+                         not as `{required}`",
                         !required
                     ),
                     fix: Some("to deny such requests, write `has(...) &&` instead of `!has(...) ||`".into()),

@@ -463,7 +463,7 @@ impl ComparisonChecker<'_, '_> {
                         _ if is_below_one => {
                             "this only distinguishes values above 0 from others".to_owned()
                         }
-                        _ => format!("`{fraction}` has the effect of an integer"),
+                        _ => format!("`{fraction}` has the same effect as an integer"),
                     }
                 ),
                 fix: Some(if is_percentage {
