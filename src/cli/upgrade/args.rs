@@ -81,7 +81,7 @@ pub struct UpgradeArgs {
     /// Also show the generated requests (as YAML) and the source of each change, and list policies that are not affected
     #[arg(short, long)]
     pub verbose: bool,
-    /// Save a generated request for each change in FILE, as probes that pass only in the old version
+    /// Save in FILE a generated request for each change, as a probe that passes only in the old version
     #[arg(long, value_name = "FILE")]
     pub write_probes: Option<PathBuf>,
     /// Exit 2 if a policy is undecided and no change was found

@@ -708,7 +708,7 @@ impl<'a> UpgradeCheck<'a> {
 fn unreached_reason(policy: &PreparedPolicy<'_>, affected: &AffectedNode) -> String {
     let (field, text) = reasons::node_text(policy, affected).unwrap_or_default();
     format!(
-        "{field}: no generated request has a value of `{text}`, which changes in {} [{}]",
+        "{field}: no generated request evaluates `{text}`, whose behavior changes in {} [{}]",
         affected.change.since, affected.change.id
     )
 }

@@ -69,7 +69,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "function-costs",
         since: Since::CelGo(CelGo::V0_29),
-        summary: "`startsWith` and `endsWith` cost by the length of their argument; `matches(string, pattern)` costs as much as `string.matches(pattern)`.",
+        summary: "The cost of `startsWith` and `endsWith` depends on the length of their argument; `matches(string, pattern)` costs as much as `string.matches(pattern)`.",
         source: "cel-go 0.29 interpreter/runtimecost.go, CostTracker.costCall",
         ..CHANGE
     },
@@ -84,7 +84,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "index-bounds",
         since: Since::CelGo(CelGo::V0_29),
-        summary: "`indexOf('', n)` and `lastIndexOf('', n)` fail for a negative `n`, and are at most the length of the string.",
+        summary: "`indexOf('', n)` and `lastIndexOf('', n)` fail for a negative `n`, and return at most the length of the string.",
         source: "cel-go 0.29 ext/strings.go, indexOfOffset",
         affects: Some(|checked, id| {
             let n_args = call(checked, id).map_or(0, |(_, _, args)| args.len());
@@ -95,7 +95,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "go-values",
         since: Since::Kubernetes(37),
-        summary: "Built-in objects, `request` and `namespaceObject` are Go values: comparisons of other types and lookups with keys of other types are errors, as in `object.spec == 'x'` and `1 in object.metadata.labels`. An empty list or map equals an absent one in `object == oldObject`.",
+        summary: "Built-in objects, `request` and `namespaceObject` are Go values: comparisons with values of other types, and lookups with keys of other types, are errors, as in `object.spec == 'x'` and `1 in object.metadata.labels`. An empty list or map equals an absent one in `object == oldObject`.",
         source: "k8s.io/apiserver 0.37 pkg/cel/common/valuesschemalesstyped.go",
         affects: Some(|checked, id| {
             let type_of = |id: &cel::ast::ExprId| checked.type_at(*id);
@@ -126,7 +126,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "quantity-copies",
         since: Since::Kubernetes(37),
-        summary: "`quantity.add()` and `sub()` do not change a large receiver.",
+        summary: "`quantity.add()` and `sub()` do not change the quantity on which they are called. Before, they changed it if it was large.",
         source: "k8s.io/apiserver 0.37 pkg/cel/library/quantity.go, quantityAdd",
         affects: Some(|checked, id| {
             is_method(checked, id, &["add", "sub"])
