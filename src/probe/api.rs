@@ -335,7 +335,7 @@ pub struct Expect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExpectedError>,
     /// The expected message of a failed validation that denies the request. If several validations deny the request,
-    /// the message of one of them must be equal.
+    /// one of them must have this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// A substring of the message of a failed validation that denies the request.
