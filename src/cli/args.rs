@@ -27,7 +27,7 @@ Examples:
 
 If vap-status-controller has written no status for a policy, or only for an older spec,
 the plugin evaluates the policy against the cluster's schemas; the column BY shows the
-source. With --no-check, such policies are listed as NoStatus and Stale.
+source. With --no-check, such policies are listed as NoStatus or Stale.
 
 Exit status:
   0  every policy listed is Ready (or --exit-zero)
@@ -50,7 +50,7 @@ Examples:
   kubectl vap check policies/ --baseline vap-baseline.json
 
 A comment above a key, a list item or a document, or at the end of a line, suppresses the
-findings of rules there. The reason is required:
+findings of the listed rules there. The reason is required:
   # vap: allow undefined-field, the CRD is not in this repository
 
 The keys of .vap.yaml are `levels` (a map from RULE to error, warn, note or allow),
@@ -118,8 +118,8 @@ Exit status:
   2  usage error, or no such rule or field";
 
 const LSP_HELP: &str = "\
-Set this command as a language server for YAML files in the editor. The documentation has
-settings for VS Code, Neovim, Helix, Zed and the IDEs of JetBrains:
+Configure your editor to run this command as the language server for YAML files. The
+documentation has settings for VS Code, Neovim, Helix, Zed and JetBrains IDEs:
 https://github.com/vap-status/vap-status-controller/blob/main/docs/editors.md
 
 Exit status:
@@ -459,7 +459,7 @@ pub struct TestArgs {
 const INIT_HELP: &str = "\
 Exit status:
   0  each validation has an allowed and a denied request
-  1  for a validation, no allowed or no denied request was found, or the input has a
+  1  no allowed or no denied request was found for a validation, or the input has a
      MutatingAdmissionPolicy, for which no requests are generated
   2  usage error, invalid input, or no ValidatingAdmissionPolicy in the input";
 

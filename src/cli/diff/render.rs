@@ -335,7 +335,7 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
             terminal,
         ),
         ([], 0) => painted(
-            "nothing to evaluate the policies for: pass probes or objects",
+            "no requests to evaluate: pass probes or objects",
             YELLOW,
             terminal,
         ),

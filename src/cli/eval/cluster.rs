@@ -194,7 +194,7 @@ async fn mutating(
                     message: format!("the {plural} cannot be read: {}", live::one_line(&error)),
                     help: format!(
                         "this requires the permission `list` on {plural}.admissionregistration.k8s.io; validating policies \
-                         are evaluated for objects before mutations"
+                         are evaluated for the object without mutations"
                     ),
                     is_fatal: false,
                 });

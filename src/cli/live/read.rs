@@ -248,14 +248,14 @@ fn undiscovered<'a>(
     for (group_version, reason) in touched {
         let is_fatal = named.contains(&group_version);
         let by = if is_fatal {
-            "list"
+            "list them"
         } else {
-            "match by a wildcard"
+            "match them by a wildcard"
         };
         gaps.push(Gap {
             message: format!("the resources of {group_version} are unknown: {reason}"),
             help: format!(
-                "`kubectl get apiservices` shows the state of the API; its resources that policies {by} are not checked"
+                "`kubectl get apiservices` shows the state of the API; its resources are not checked, although policies {by}"
             ),
             is_fatal,
         });

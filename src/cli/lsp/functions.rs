@@ -110,7 +110,7 @@ pub(super) const MACROS: &[Macro] = &[
         receiver: Receiver::Optional,
         params: &["x", "value"],
         result: "optional_type",
-        summary: "If the optional has content `x`, an optional with the value; otherwise an empty optional.",
+        summary: "If the optional has content `x`, an optional with the value of the second argument; otherwise an empty optional.",
     },
     Macro {
         name: "optFlatMap",

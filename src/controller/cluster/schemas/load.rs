@@ -298,7 +298,7 @@ async fn attempt(
     if let Ok(outcome) = tokio::time::timeout(LATE.saturating_sub(SLOW), &mut read).await {
         return outcome;
     }
-    let reason = format!("no response within {} s yet", LATE.as_secs());
+    let reason = format!("no response within {} s", LATE.as_secs());
     shared.note(gv, address, Load::Missing(reason));
     read.await
 }
