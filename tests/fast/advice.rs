@@ -772,7 +772,7 @@ fn match_condition_on_deletions_gets_advice_to_read_old_object() {
             .find(|(rule, ..)| rule == "absent-object");
         of_root.map(|(.., help)| help).unwrap()
     };
-    let first = "write `(object == null ? oldObject : object)` for `object` to test the deleted object, or \
+    let first = "write `(object == null ? oldObject : object)` instead of `object` to test the deleted object, or \
                  `object == null || ...` to apply the policy to such requests, or `object != null && ...` to skip them";
     let condition = "object.metadata.name.startsWith('x')";
     let help = help_on("matchConditions", condition);

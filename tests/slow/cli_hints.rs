@@ -445,7 +445,7 @@ fn names_of_other_engines_have_hints() {
         ),
         (
             "  validations:\n  - expression: object.spec.tolerations.map(t, t.key + 'a').size() > 1",
-            "write `t.?key.orValue(...)` with the value of an absent field",
+            "write `t.?key.orValue(...)` with the value to use for an absent field",
         ),
         (
             "  validations:\n  - expression: \"!object.metadata.name.contains(':latest') || object.metadata.name.contains(':')\"",

@@ -399,7 +399,7 @@ impl ConsequenceReport {
     /// The effect of a failing expression if no binding of the policy has the action Deny.
     pub(super) const NOT_DENIED: Self = Self {
         id: "not-denied",
-        message: "no binding of the policy has the action Deny, so a request for which the expression fails is only reported",
+        message: "no binding of the policy has the action Deny, so a request for which the expression fails is not denied, and only gets a warning or an audit annotation",
     };
 
     /// The effect of a failing expression if an earlier validation is false for the same requests.

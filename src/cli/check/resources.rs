@@ -40,7 +40,7 @@ pub(super) fn exclusions(
         let item = names.find(|item| item.as_str() == Some(unserved.name.as_str()));
         let place = object.place_of(item.unwrap_or(rule));
         let message = format!(
-            "no served resource matches {}, so it excludes nothing",
+            "no served resource matches {}, so the rule excludes nothing",
             unserved.rule
         );
         let warning = Severity::Warning;

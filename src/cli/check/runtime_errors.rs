@@ -195,7 +195,9 @@ fn default_help(
     let chain = source.receiver(n)?.start..n + 2;
     let optional = optional_text(source.source(&chain)?)?;
     let shown = optional.len() <= MAX_SHOWN;
-    shown.then(|| format!("write `{optional}.orValue(...)` with the value of an absent field"))
+    shown.then(|| {
+        format!("write `{optional}.orValue(...)` with the value to use for an absent field")
+    })
 }
 
 /// Returns the length that a string must have for the call at `byte` of the expression, which reads characters by literal

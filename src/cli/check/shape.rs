@@ -444,7 +444,7 @@ fn several_values(path: &str, values: &[Node]) -> Option<String> {
     let values: Option<Vec<&str>> = values.iter().map(Node::as_str).collect();
     let values = values?.join(", ");
     (values.len() <= 2 * MAX_SHOWN).then(|| {
-        format!("write `matchExpressions: [{{key: {key}, operator: In, values: [{values}]}}]` for one of several values")
+        format!("write `matchExpressions: [{{key: {key}, operator: In, values: [{values}]}}]` to match one of several values")
     })
 }
 

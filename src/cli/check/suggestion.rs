@@ -428,7 +428,7 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
         "isNotEmpty" | "notEmpty" | "nonEmpty" => "write `size() > 0`",
         "isNull" | "isNil" | "isNone" => "write `a == null`, or `!has(a.b)` for an absent field",
         "isNotNull" | "notNull" | "isNotNil" => "write `a != null`, or `has(a.b)` for a field",
-        "get" => "write `a[?'key'].orValue('')`, with the value of an absent key",
+        "get" => "write `a[?'key'].orValue('')`, with the value to use for an absent key",
         "equalsIgnoreCase" | "equals_ignore_case" | "casefold" => {
             "write `a.lowerAscii() == b.lowerAscii()`"
         }

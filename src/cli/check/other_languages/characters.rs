@@ -67,7 +67,9 @@ fn comment(text: &str, at: usize) -> Option<Proposal> {
     let is_last = after.trim().is_empty();
     let may_be_joined = is_last && ["&&", "||", "?", ":"].iter().any(|it| line.contains(it));
     if may_be_joined {
-        return Some(Proposal::hint(format!("{HELP} and ends with the line")));
+        return Some(Proposal::hint(format!(
+            "{HELP} and extends to the end of the line"
+        )));
     }
     let n_marks = line.len() - line.trim_start_matches('#').len();
     let proposal = Proposal::edit(at..at + n_marks, "//".to_owned());

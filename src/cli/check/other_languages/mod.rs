@@ -320,7 +320,7 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
     // A key of an optional map may be absent, too.
     let text = text.replace("['", "[?'").replace("[\"", "[?\"");
     Some(Proposal::hint(format!(
-        "write `{text}.orValue(...)` with the value of an absent field"
+        "write `{text}.orValue(...)` with the value to use for an absent field"
     )))
 }
 

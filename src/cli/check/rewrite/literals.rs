@@ -91,7 +91,7 @@ pub(super) fn format_verbs(source: &TokenText<'_>) -> Option<Proposal> {
         (content.contains("{}") && !content.contains('%')).then_some(())?;
         let text = source.source(&receiver)?.replace("{}", "%s");
         let proposal = Proposal::edit(source.bytes(&receiver)?, text);
-        Some(proposal.with_reason("format() has the verbs of Go, such as `%s`"))
+        Some(proposal.with_reason("format() uses Go's verbs, such as `%s`"))
     })
 }
 

@@ -639,7 +639,7 @@ fn incomparable(source: &TokenText<'_>, n: usize, types: [&str; 2]) -> Option<Pr
     if let Some(optional) = unwrapped {
         let optional = source.source(optional)?;
         return Some(Proposal::hint(format!(
-            "write `{optional}.orValue(...)` with the value of an absent field"
+            "write `{optional}.orValue(...)` with the value to use for an absent field"
         )));
     }
     let is_in = source.kind(n)? == Kind::In;

@@ -27,7 +27,7 @@ pub(super) fn result_type(
             // A list cannot be converted with string().
             Type::Dyn if source.is_chain(&whole) && (context.is_collection)(text) => {
                 Some(Proposal::hint(format!(
-                    "write `{text}.join(', ')` for a list of strings, or a string with the needed parts"
+                    "write `{text}.join(', ')` for a list of strings, or build a string from the parts that you need"
                 )))
             }
             Type::Dyn

@@ -323,7 +323,7 @@ const MATCH_CONDITIONS: &[Row] = &[
     ),
     row(
         "matchConditions[].name",
-        Required("set a name, which errors and the audit log show"),
+        Required("set a name, which appears in errors and in the audit log"),
         "validateMatchCondition",
     ),
     row(

@@ -598,8 +598,7 @@ impl MessageWriter<'_, '_> {
                 ..Proposal::default()
             };
         }
-        let instead =
-            "`(object == null ? oldObject : object)` for `object` to test the deleted object";
+        let instead = "`(object == null ? oldObject : object)` instead of `object` to test the deleted object";
         // An expression that tests for deletions is about the deleted object, so a guard would change its meaning.
         let is_about_deletions = root == Root::Object && tests_for_deletions(origin.ast);
         if is_about_deletions && renamed(origin, ("object", "oldObject")).is_some() {

@@ -115,7 +115,7 @@ fn patterns_and_optional_values_are_corrected() {
             ),
             (
                 "object.metadata.annotations?.['a/b'] != null",
-                "write `object.metadata.?annotations[?'a/b'].orValue(...)` with the value of an absent field",
+                "write `object.metadata.?annotations[?'a/b'].orValue(...)` with the value to use for an absent field",
             ),
             (
                 "object.spec.template.spec.volumes?.length <= 3",
@@ -310,7 +310,7 @@ fn names_of_variables_are_corrected() {
             ),
             (
                 "object.spec.strategy?.rollingUpdate?.maxSurge == 1",
-                "write `object.spec.?strategy.?rollingUpdate.?maxSurge.orValue(...)` with the value of an absent field",
+                "write `object.spec.?strategy.?rollingUpdate.?maxSurge.orValue(...)` with the value to use for an absent field",
             ),
         ],
     );
@@ -335,7 +335,7 @@ fn unknown_characters_are_replaced() {
             ),
             (
                 "object.spec.replicas < 5 # five && object.spec.paused",
-                "a comment begins with `//` and ends with the line",
+                "a comment begins with `//` and extends to the end of the line",
             ),
             ("object.spec.replicas < 5;", "object.spec.replicas < 5"),
             (
