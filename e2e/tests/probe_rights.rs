@@ -166,7 +166,7 @@ fn attacks() -> Vec<(Value, &'static str)> {
     let inline = |spec: Value| json!({"bindings": "Inline", "inlineBindings": [spec]});
     let deny =
         |reference: Value| inline(json!({"validationActions": ["Deny"], "paramRef": reference}));
-    let own = "params of the cluster are used only through bindings that exist";
+    let own = "params of the cluster are used only through bindings of the cluster";
     let namespaces = "namespaces of the cluster";
     let mut attacks = vec![
         (

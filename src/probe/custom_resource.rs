@@ -95,7 +95,7 @@ fn run_case(
     let operation = request.operation.as_deref().unwrap_or("CREATE");
     let subresource = request.sub_resource.as_deref().unwrap_or_default();
     if !matches!(operation, "CREATE" | "UPDATE") || !subresource.is_empty() {
-        let why = "cases of a CustomResourceDefinition must be a CREATE or UPDATE without a subresource: the API server \
+        let why = "a case of a CustomResourceDefinition must be a CREATE or UPDATE without a subresource: the API server \
                    does not validate objects on other operations, and subresources are not supported";
         return pending(case, why);
     }

@@ -220,7 +220,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
     }
     if let Some(error) = &outcome.definition.error {
         return format!(
-            "cannot determine whether the policy matches, which is ignored because of failurePolicy Ignore: {error}"
+            "cannot determine whether the policy matches, and failurePolicy Ignore ignores this error: {error}"
         );
     }
     if outcome.definition.matched.is_none() {
@@ -238,7 +238,7 @@ pub fn explain(outcome: &ReviewOutcome) -> String {
         .find_map(|binding| binding.error.as_ref())
     {
         return format!(
-            "a binding cannot be used, which is ignored because of failurePolicy Ignore: {error}"
+            "a binding cannot be used, and failurePolicy Ignore ignores this error: {error}"
         );
     }
     if !outcome.bindings.iter().any(|binding| binding.matches) {

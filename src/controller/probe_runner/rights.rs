@@ -129,7 +129,7 @@ pub(super) fn params_denial(
 ) -> Option<String> {
     if probe.bindings != BindingSource::FromCluster {
         return Some(format!(
-            "params of the cluster are used only through bindings that exist, and the probe has `bindings: {}`; \
+            "params of the cluster are used only through bindings of the cluster, but the probe has `bindings: {}`; \
              give it `params: Inline` with `inlineParams`, or use `bindings: FromCluster`",
             match probe.bindings {
                 BindingSource::Implied => "Implied",
@@ -165,8 +165,8 @@ fn namespaces_refusal(
         )),
         (BindingSource::FromCluster, None) if !bindings.is_empty() => None,
         _ => Some(format!(
-            "labels and annotations of namespaces of the cluster are used only through bindings that exist and allow \
-             it; {action}"
+            "labels and annotations of namespaces of the cluster are used only through bindings of the cluster that \
+             allow it; {action}"
         )),
     }
 }
