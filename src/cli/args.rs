@@ -181,7 +181,7 @@ pub enum Command {
     /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.37 and the
     /// CustomResourceDefinitions of the input. A cluster is used with --live, -l, a flag that selects a cluster or
     /// user, or a policy given as vap/NAME. The APIs, schemas, bindings and version are then those of the cluster.
-    /// If a cluster is used and no files, selector (-l) or names are given, all policies of the cluster are checked.
+    /// If a cluster is used without files, a selector (-l) or names, all policies of the cluster are checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
@@ -442,7 +442,7 @@ pub struct TestArgs {
     pub durations: bool,
     /// Measure coverage, and list the parts of policies that no case covers: true and false results of validations and
     /// match conditions, operands of && and ||, conditions of ?:, predicates of macros, operations and resources of
-    /// rules, actions of bindings. No part of a policy without a probe is covered
+    /// rules, actions of bindings. A policy without a probe has no covered parts
     #[arg(long)]
     pub coverage: bool,
     /// Exit 1 if less than this percentage is covered

@@ -143,7 +143,7 @@ fn kinds_beyond_limit_are_reported() {
     };
     assert_eq!(
         message,
-        "only 16 of the 17 kinds that the rules match by name were searched for failing expressions"
+        "the search for failing expressions covers only 16 of the 17 kinds that the rules match by name"
     );
 }
 

@@ -86,7 +86,7 @@ impl Effect {
                 "the policy does not apply to the requests for which the expression fails now"
             }
             Self::Evaluated => "the expression no longer fails",
-            Self::Compared => "an absent value is only equal to an absent value",
+            Self::Compared => "an absent value is equal only to another absent value",
             Self::Tested => "the expression tests for presence instead of comparing with null",
         }
     }

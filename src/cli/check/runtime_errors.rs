@@ -473,7 +473,8 @@ fn partial(
         let mut finding = finding_at(policy, analysis, place, sort, &message);
         finding.kinds = partial.kinds.iter().map(message::kind).collect();
         finding.help = Some(
-            "test `object.kind` or the field first, or list resources instead of a wildcard: the policy allows all others"
+            "test `object.kind` or the field first, or list resources instead of a wildcard; the policy then \
+             allows requests for all other kinds"
                 .to_owned(),
         );
         finding.witness = Some(Box::new(proof.witness));
@@ -489,7 +490,7 @@ fn uncovered(policy: &Object<RequestPolicy>, uncovered: Uncovered) -> Vec<Findin
     let left = (uncovered.n_kinds_left > 0).then(|| {
         let n_searched = uncovered.n_kinds.saturating_sub(uncovered.n_kinds_left);
         format!(
-            "only {n_searched} of the {} kinds that the rules match by name were searched for failing expressions",
+            "the search for failing expressions covers only {n_searched} of the {} kinds that the rules match by name",
             uncovered.n_kinds
         )
     });

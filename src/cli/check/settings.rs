@@ -44,8 +44,8 @@ pub struct FindingArgs {
     /// Do not report the findings listed in FILE; entries without a finding are reported as notes
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Write the findings to FILE as a baseline instead of reporting them, except errors that make the API server reject
-    /// an object
+    /// Write the findings to FILE as a baseline instead of reporting them. Errors that make the API server reject an
+    /// object are still reported
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub write_baseline: Option<PathBuf>,
     /// Apply unambiguous fixes to the files, and list them. A fix is only applied if its finding disappears and no

@@ -35,7 +35,7 @@ Exit status:
      --strict
   1  a change of any other class, or the new version does not serve a resource of a rule
   2  usage error, part of the input or of the cluster could not be read, no policy was
-     evaluated for a request, or, with --strict, a policy is undecided and nothing
+     evaluated for any request, or, with --strict, a policy is undecided and nothing
      changes";
 
 /// The arguments of `kubectl vap upgrade-check`.

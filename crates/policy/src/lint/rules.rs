@@ -102,7 +102,7 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
             gvk.api_version(),
             gvk.kind
         ),
-        fix: Some("exclude the CRD with an excludeResourceRule that has its name in resourceNames".into()),
+        fix: Some("add an excludeResourceRule whose resourceNames contain the name of the CRD".into()),
         is_harmless: false,
     })
 }

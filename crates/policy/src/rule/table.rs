@@ -145,7 +145,7 @@ rules! {
             "!has(object.spec.template.spec.volumes) || \
              object.spec.template.spec.volumes.exists(v, v.name == 'data')",
         ),
-        "Avoid nested loops: iterate once, or use a map or a function that needs no loop. For custom resources, set maxItems and maxLength in the CustomResourceDefinition. An expression that exceeds its limit fails, regardless of its value.";
+        "Avoid nested loops: iterate once, look up values in a map, or call a function that needs no loop. For custom resources, set maxItems and maxLength in the CustomResourceDefinition. An expression that exceeds its limit fails, regardless of its value.";
     DisjointRules "disjoint-rules":
         "no request matches both the rules of a binding and those of its policy",
         words("The rules of a policy match deployments, and the matchResources of its binding list pods."),
@@ -327,7 +327,7 @@ rules! {
             "object.spec.minReadySeconds != 0 && has(object.spec.minReadySeconds)",
             "has(object.spec.minReadySeconds) && object.spec.minReadySeconds != 0",
         ),
-        "Write the test first: `has(f) && f != 'a'` denies objects without the field, and `!has(f) || f != 'a'` allows them. `&&` is false if one operand is false, even if the other one fails, so the order does not change the result.";
+        "Write the test first: `has(f) && f != 'a'` denies objects without the field, and `!has(f) || f != 'a'` allows them. The result is the same in both orders, because `&&` is false if one operand is false, even if the other one fails.";
     LimitExceeded "limit-exceeded":
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
