@@ -91,7 +91,7 @@ impl<'p> Machine<'p> {
             return;
         }
         // Upstream drops the last step with the id of the attribute, which is also the id of the last key. If the
-        // traversal reached the last key, the dropped step is the step of this key. That step is not recorded here, so
+        // traversal reached the last key, the dropped step is the step of this key. This step is not recorded here, so
         // nothing is dropped. Otherwise, the dropped step may be left over from an earlier iteration of a
         // comprehension.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;

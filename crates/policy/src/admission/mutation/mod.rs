@@ -12,6 +12,7 @@
 //! `pkg/admission/plugin/policy/generic/policy_dispatcher.go` (`Dispatch`).
 
 mod apply;
+mod context;
 mod error;
 mod kinds;
 mod native;
@@ -20,7 +21,6 @@ mod trial;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicy;
 use serde_json::Value as Json;
@@ -28,16 +28,15 @@ use serde_json::Value as Json;
 use super::binding::Binding;
 use super::evaluate::Conditions;
 use super::failure::FailurePolicy;
-use super::namespace::{Namespace, NamespaceSource};
+use super::namespace::Namespace;
 use super::object::Object;
 use super::outcome::{BindingMatch, Evaluation, ReviewOutcome, Status};
 use super::params::ParamSource;
-use super::recorder::Recorder;
 use super::request::{AdmissionRequest, Operation};
 use super::rules::namespace_not_found;
 use super::scope::{Inputs, Scope};
 use super::text::go_quote;
-use super::{Admission, Authorizer, visible};
+use super::{Admission, visible};
 use crate::compile::CompiledPolicy;
 use crate::mutations;
 use cel::value::{EvalBudget, Exceeded, Value};
@@ -46,6 +45,7 @@ use kubernetes::version::{Behavior, KubernetesVersion};
 
 use error::{End, Failure, internal, status};
 
+pub use context::MutationContext;
 pub use error::{StepCause, StepError};
 pub use kinds::{Kinds, KindsOf, KnownKinds, KnownTypes};
 pub(crate) use trial::step_errors;
@@ -125,49 +125,6 @@ impl fmt::Debug for BoundPolicy<'_> {
         f.debug_struct("BoundPolicy")
             .field("policy", &self.policy.name())
             .finish_non_exhaustive()
-    }
-}
-
-/// The inputs of a mutation other than the policies and the request.
-#[derive(Clone)]
-pub struct MutationContext<'a> {
-    /// The types and defaults of the objects' kinds.
-    pub kinds: &'a dyn Kinds,
-    /// The lookup of namespaces.
-    pub namespaces: &'a dyn NamespaceSource,
-    /// The authorizer that decides the authorization checks in expressions.
-    pub authorizer: Arc<dyn Authorizer>,
-    /// If true, the policies are invoked in reverse order. An API server has no defined order. A result that differs in
-    /// reverse order is therefore not reliable.
-    pub is_reversed: bool,
-    /// Setting this flag cancels the evaluation. The outcome of a cancelled evaluation must be ignored.
-    pub is_cancelled: Option<Arc<AtomicBool>>,
-    /// If set, records the values of all subexpressions.
-    pub recorder: Option<Arc<Recorder>>,
-}
-
-impl<'a> MutationContext<'a> {
-    /// Creates a context that keeps the caller's order of policies.
-    #[must_use]
-    pub fn new(
-        kinds: &'a dyn Kinds,
-        namespaces: &'a dyn NamespaceSource,
-        authorizer: Arc<dyn Authorizer>,
-    ) -> Self {
-        Self {
-            kinds,
-            namespaces,
-            authorizer,
-            is_reversed: false,
-            is_cancelled: None,
-            recorder: None,
-        }
-    }
-}
-
-impl fmt::Debug for MutationContext<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MutationContext").finish_non_exhaustive()
     }
 }
 
