@@ -140,35 +140,9 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
             Evidence::Complete,
         );
     }
-    let broken: Vec<String> = bindings
-        .iter()
-        .filter_map(|binding| {
-            let problem = binding.problem.as_ref()?;
-            Some(format!("{} ({problem})", binding.name))
-        })
-        .collect();
-    if !broken.is_empty() {
-        let is_one = broken.len() == 1;
-        let consequence = match (effect.fails_closed, effect.is_mutating(), is_one) {
-            (true, _, true) => "Fail, every request that this binding matches is denied",
-            (true, _, false) => "Fail, every request that one of these bindings matches is denied",
-            (false, true, true) => "Ignore, this binding changes no request",
-            (false, true, false) => "Ignore, these bindings change no request",
-            (false, false, true) => "Ignore, this binding checks no request",
-            (false, false, false) => "Ignore, these bindings check no request",
-        };
-        let noun = if is_one { "binding" } else { "bindings" };
-        return verdict(
-            ConditionStatus::False,
-            Reason::BindingsInvalid,
-            format!(
-                "the API server cannot use the {noun} {}; with failurePolicy {consequence}",
-                message::list(&broken)
-            ),
-            Evidence::Complete,
-        );
-    }
-    if bindings.iter().all(|binding| binding.matches_nothing) {
+    let (status, reason, message) = if let Some(message) = broken(bindings, effect) {
+        (ConditionStatus::False, Reason::BindingsInvalid, message)
+    } else if bindings.iter().all(|binding| binding.matches_nothing) {
         let names: Vec<&str> = bindings.iter().map(|binding| &*binding.name).collect();
         let noun = if names.len() == 1 {
             "binding"
@@ -180,55 +154,72 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
         } else {
             "it is not enforced"
         };
-        return verdict(
-            ConditionStatus::False,
-            Reason::NoServedResources,
-            format!(
-                "the rules of the {noun} {} match no resource that the cluster serves; {consequence}",
-                message::list(&names)
-            ),
-            Evidence::Complete,
+        let names = message::list(&names);
+        let message = format!(
+            "the rules of the {noun} {names} match no resource that the cluster serves; {consequence}"
         );
-    }
-    let described: Vec<String> = bindings
-        .iter()
-        .map(|binding| {
-            if effect.is_mutating() {
-                return binding.name.clone();
-            }
-            format!("{} ({})", binding.name, binding.actions.join(", "))
-        })
-        .collect();
+        (ConditionStatus::False, Reason::NoServedResources, message)
+    } else {
+        let message = description(bindings, effect);
+        (ConditionStatus::True, Reason::BindingsFound, message)
+    };
+    verdict(status, reason, message, Evidence::Complete)
+}
+
+/// Returns the message about bindings that the API server cannot use. `None` if it can use all of them.
+fn broken(bindings: &[BindingFacts], effect: Effect) -> Option<String> {
+    let broken = bindings.iter().filter_map(|binding| {
+        let problem = binding.problem.as_ref()?;
+        Some(format!("{} ({problem})", binding.name))
+    });
+    let broken: Vec<String> = broken.collect();
+    let is_one = broken.len() == 1;
+    let consequence = match (effect.fails_closed, effect.is_mutating(), is_one) {
+        (true, _, true) => "Fail, every request that this binding matches is denied",
+        (true, _, false) => "Fail, every request that one of these bindings matches is denied",
+        (false, true, true) => "Ignore, this binding changes no request",
+        (false, true, false) => "Ignore, these bindings change no request",
+        (false, false, true) => "Ignore, this binding checks no request",
+        (false, false, false) => "Ignore, these bindings check no request",
+    };
+    let noun = if is_one { "binding" } else { "bindings" };
+    (!broken.is_empty()).then(|| {
+        format!(
+            "the API server cannot use the {noun} {}; with failurePolicy {consequence}",
+            message::list(&broken)
+        )
+    })
+}
+
+/// Returns the message about bindings that enforce the policy.
+fn description(bindings: &[BindingFacts], effect: Effect) -> String {
+    let described = bindings.iter().map(|binding| {
+        if effect.is_mutating() {
+            return binding.name.clone();
+        }
+        format!("{} ({})", binding.name, binding.actions.join(", "))
+    });
+    let described: Vec<String> = described.collect();
     let mut text = format!("bound by {}", message::list(&described));
     let denies = |binding: &BindingFacts| binding.actions.iter().any(|action| action == "Deny");
     if !effect.is_mutating() && !bindings.iter().any(denies) {
         text.push_str("; no binding denies requests");
     }
-    let without_resources: Vec<&str> = bindings
-        .iter()
-        .filter(|binding| binding.matches_nothing)
-        .map(|binding| binding.name.as_str())
-        .collect();
-    if !without_resources.is_empty() {
+    let names = |is_named: fn(&BindingFacts) -> bool| {
+        let named = bindings.iter().filter(|binding| is_named(binding));
+        let names: Vec<&str> = named.map(|binding| binding.name.as_str()).collect();
+        (!names.is_empty()).then(|| message::list(&names))
+    };
+    if let Some(names) = names(|binding| binding.matches_nothing) {
         text.push_str("; no served resource matches the rules of ");
-        text.push_str(&message::list(&without_resources));
+        text.push_str(&names);
     }
-    let without_params: Vec<&str> = bindings
-        .iter()
-        .filter(|binding| binding.gives_no_params)
-        .map(|binding| binding.name.as_str())
-        .collect();
-    if !without_params.is_empty() {
+    if let Some(names) = names(|binding| binding.gives_no_params) {
         text.push_str("; params is null for ");
-        text.push_str(&message::list(&without_params));
+        text.push_str(&names);
         text.push_str(" (no paramRef)");
     }
-    verdict(
-        ConditionStatus::True,
-        Reason::BindingsFound,
-        text,
-        Evidence::Complete,
-    )
+    text
 }
 
 #[cfg(test)]

@@ -71,19 +71,19 @@ fn conditions_that_contradict_defaults_of_absent_fields_are_reported() {
                 "object.spec.containers.all(c, !has(c.securityContext) || !has({ROOT}) || {ROOT})"
             ),
             "`object.spec.containers[0].securityContext.readOnlyRootFilesystem`",
-            "which counts as `false`, not as `true`",
+            "although the absent field counts as `false`, not as `true`",
         ),
         (
             "!has(object.spec.hostUsers) || object.spec.hostUsers != true".to_owned(),
             "`object.spec.hostUsers`",
-            "which counts as `true`, not as `false`",
+            "although the absent field counts as `true`, not as `false`",
         ),
         (
             "object.metadata.name == 'a' && (!object.spec.automountServiceAccountToken || \
              !has(object.spec.automountServiceAccountToken))"
                 .to_owned(),
             "`object.spec.automountServiceAccountToken`",
-            "which usually counts as `true`, not as `false`",
+            "although the absent field usually counts as `true`, not as `false`",
         ),
     ] {
         warns(POD, &expression, &[path, counts, "write `has(...) &&`"]);

@@ -125,7 +125,7 @@ fn hints_fit_expressions_about_old_objects() {
     let deletions = "request.operation != 'DELETE' || object.metadata.name != 'a'";
     let lines = findings(&policy("a", "CREATE, DELETE", deletions));
     let expected =
-        "warning absent-object write `(object == null ? oldObject : object)` for `object`";
+        "warning absent-object write `(object == null ? oldObject : object)` instead of `object`";
     assert!(
         lines.iter().any(|it| it.starts_with(expected)),
         "{lines:#?}"

@@ -741,7 +741,7 @@ fn diff_without_requests_is_usage_error() {
     let ran = vap(&["diff", POLICY, POLICY], "");
     assert_eq!(ran.status, 2);
     assert!(
-        ran.out.contains("nothing to evaluate the policies for"),
+        ran.out.contains("no requests to evaluate"),
         "{}",
         ran.out
     );

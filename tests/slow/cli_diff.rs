@@ -553,7 +553,7 @@ fn probes_of_other_policies_are_skipped() {
             2,
             &[
                 "1 probe of another policy is skipped",
-                "nothing to evaluate the policies for",
+                "no requests to evaluate",
             ],
         ),
         ("only-misspelled", &["kepe"], 2, &["did you mean `keep`?"]),

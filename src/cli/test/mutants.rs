@@ -86,8 +86,7 @@ pub struct MutantReport {
     pub killed: usize,
     /// The number of evaluated cases.
     pub evaluations: usize,
-    /// The number of changes that were not tested, because a policy has too many possible changes or its expressions
-    /// are too long.
+    /// The number of untested changes. A policy may have too many possible changes, or expressions that are too long.
     #[serde(skip_serializing_if = "is_zero")]
     pub untried: usize,
     /// The mutants that no case detects.

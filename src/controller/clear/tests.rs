@@ -175,7 +175,7 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn clear_fails_while_controller_runs() {
-    // The controller's clock is months behind, but it renews the Lease every two seconds.
+    // The controller's clock is months late, but it renews the Lease every two seconds.
     let (is_clear, n_writes, complaints) =
         clear_with_lease(false, |n_looks| lease("pod-a", n_looks / 4)).await;
     assert_eq!((is_clear, n_writes), (false, 0));
