@@ -504,7 +504,8 @@ impl<'a> Search<'a> {
             rule: writer.rule(site),
             gvk: builder.resource.gvk.clone(),
             message: writer.message(synthetic, failure, site),
-            fix: suggestion::with_advice(&suggestions, proposal.first_advice, proposal.advice),
+            fix: suggestion::with_advice(&suggestions, proposal.first_advice, proposal.advice)
+                .or(proposal.fallback),
             suggestions,
             rename,
             cause: site.cause,

@@ -61,7 +61,9 @@ pub(crate) fn optional_text(chain: &str) -> Option<String> {
             _ => text,
         });
     }
-    if chain.contains(".?") {
+    // An optional before a call such as `orValue()` does not concern the selections after the call.
+    let rest = chain.rsplit_once(')').map_or(chain, |(_, rest)| rest);
+    if rest.contains(".?") {
         return Some(chain.to_owned());
     }
     if let Some((map, key)) = chain.strip_suffix(']').and_then(|it| it.rsplit_once('[')) {

@@ -6,6 +6,7 @@ use crate::runtime_errors::path_conditions::PathCondition;
 use crate::runtime_errors::symbolic::{ExprRef, Scope, SymbolicValue};
 use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{FieldPath, Root};
+use serde_json::Value as Json;
 
 impl FailureSiteFinder<'_, '_> {
     /// Adds a site for each int-or-string operand of a call. Adds no site if the call accepts both integers and
@@ -199,7 +200,7 @@ impl FailureSiteFinder<'_, '_> {
         let SymbolicValue::Input {
             path,
             is_optional: false,
-            ..
+            default,
         } = operand
         else {
             return;
@@ -207,9 +208,14 @@ impl FailureSiteFinder<'_, '_> {
         if path.segments.is_empty() && path.root != Root::Request {
             self.add_absent(node, chain, path.clone(), path_condition);
         }
-        if let Some(selected) = step(path) {
-            self.add_absent(node, chain, selected, path_condition);
+        let Some(selected) = step(path) else { return };
+        // The default `{}` of an absent value also lacks the fields that a present value always has.
+        let is_empty = default.as_ref().is_some_and(Json::is_object);
+        let ancestor = is_empty.then(|| self.evaluator.absent_ancestor(&selected));
+        if let Some(ancestor) = ancestor.flatten() {
+            self.add_absent(node, chain, ancestor, path_condition);
         }
+        self.add_absent(node, chain, selected, path_condition);
     }
 
     pub(super) fn add_absent(

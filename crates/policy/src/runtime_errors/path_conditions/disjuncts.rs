@@ -10,6 +10,7 @@ use crate::runtime_errors::symbolic::{
 };
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 use kubernetes::validity::Constraint;
+use serde_json::Value as Json;
 
 /// Returns the disjuncts of a branch condition. They are cached for expressions outside of comprehensions.
 pub(crate) fn disjuncts(
@@ -204,7 +205,7 @@ fn comprehension_disjuncts(
     if is_all == expected {
         let range = evaluator.evaluate(node_at(fold.iter_range), scope);
         let empty = range.iter().filter_map(|symbolic| match symbolic {
-            SymbolicValue::Input { path, default, .. } => Some(if default.is_some() {
+            SymbolicValue::Input { path, default, .. } => Some(if has_scalar(default.as_ref()) {
                 Disjunct::from_constraint(path, Constraint::Absent)
             } else {
                 Disjunct::from_constraint(path, Constraint::MaxLen(0))
@@ -235,6 +236,11 @@ fn comprehension_disjuncts(
         disjuncts.push(Disjunct::default());
     }
     disjuncts
+}
+
+/// Returns true for a default that is not an empty map. An empty map is also a value of an input that is present.
+fn has_scalar(default: Option<&Json>) -> bool {
+    default.is_some_and(|default| !default.is_object())
 }
 
 /// Returns disjuncts that constrain several elements of a list: in the first one, the test has the same result for all

@@ -24,7 +24,9 @@ use crate::subexpressions::conditions::{self, Condition, condition_around};
 use crate::suggestion::Effect;
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::schema::Gvk;
-use kubernetes::validity::{EffectiveDefault, FieldPath, Root, effective_default, is_union_member};
+use kubernetes::validity::{
+    EffectiveDefault, FieldPath, Root, Segment, effective_default, is_union_member,
+};
 
 /// A proposed change of the expression that contains the failing node.
 #[derive(Clone, Debug)]
@@ -77,6 +79,8 @@ pub(crate) struct Proposal {
     pub(crate) advice: Option<String>,
     /// Advice that precedes the suggestions.
     pub(crate) first_advice: Option<String>,
+    /// Advice for the case that no suggestion passes its trial and there is no other advice.
+    pub(crate) fallback: Option<String>,
 }
 
 impl Proposal {
@@ -306,6 +310,7 @@ impl MessageWriter<'_, '_> {
         });
         Proposal {
             advice: advice.filter(|_| candidates.is_empty() || may_require_value),
+            fallback: intent::nested_test(origin.ast, site.chain, &chain),
             candidates,
             ..Proposal::default()
         }
@@ -417,7 +422,13 @@ impl MessageWriter<'_, '_> {
     }
 
     /// Returns the path of the site's whole chain: the path of the failing node, extended by the selections after it.
+    /// `None` if the failing node selects from the default of an absent value.
     fn path_of_chain(self, site: &FailureSite) -> Option<FieldPath> {
+        if let Expr::Select { field, .. } = self.evaluator.expr(site.node)
+            && !matches!(site.path.segments.last(), Some(Segment::Field(name)) if name == field)
+        {
+            return None;
+        }
         let names = guard::selections_after(self.evaluator, site.node, site.chain)?;
         let mut path = site.path.clone();
         for segment in names {
@@ -622,6 +633,7 @@ impl MessageWriter<'_, '_> {
             advice: Some(advice.to_owned()),
             rename: None,
             first_advice,
+            fallback: None,
         }
     }
 }

@@ -9,6 +9,9 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::syntax::lexer;
 use kubernetes::validity::{Segment, is_identifier};
 
+/// Maximum length of a chain.
+const MAX_DEPTH: usize = 50;
+
 /// A selection or an index in a chain.
 enum Accessor {
     Field(String),
@@ -75,13 +78,15 @@ pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
 pub(crate) struct OptionalChain {
     /// The identifier at which the chain starts.
     pub(crate) base: ExprId,
-    /// The name of the identifier at the start of the chain, such as `object`.
+    /// The name of the identifier. If the chain continues after `orValue()`, this is the source up to this call.
     pub(crate) base_name: String,
     /// The presence tests for the values that may be absent, such as `has(object.spec)`. If all of them are true, the
     /// chain has a value.
     pub(crate) tests: Vec<String>,
     /// The node of each test.
     pub(crate) test_nodes: Vec<ExprId>,
+    /// The chain itself.
+    pub(crate) text: String,
     /// The chain with optional selections, such as `object.?spec.?replicas`.
     pub(crate) optional_text: String,
     /// True if a list may be too short for an index in the chain. The fields of a missing element have no defaults.
@@ -98,16 +103,7 @@ pub(crate) fn optional_chain(
     optional: &HashSet<ExprId>,
 ) -> Option<OptionalChain> {
     let (name, accessors) = accessors(evaluator, n, chain)?;
-    let base = accessors.first().map_or(Some(chain), |(first, _)| {
-        match evaluator.expr(ExprRef {
-            index: n,
-            id: *first,
-        }) {
-            Expr::Select { operand, .. } => Some(*operand),
-            Expr::Call { args, .. } => args.first().copied(),
-            _ => None,
-        }
-    })?;
+    let base = start(evaluator, n, chain)?;
     let base_name = name.clone();
     let mut plain = name.clone();
     let mut tests = Vec::new();
@@ -147,6 +143,7 @@ pub(crate) fn optional_chain(
         base_name,
         tests,
         test_nodes,
+        text: plain,
         optional_text,
         may_lack_element: accessors
             .iter()
@@ -180,6 +177,7 @@ pub(crate) fn source_text(
     chain: ExprId,
 ) -> Option<String> {
     let (mut text, accessors) = accessors(evaluator, n, chain)?;
+    is_identifier(&text).then_some(())?;
     for (_, accessor) in accessors {
         let _ = match accessor {
             Accessor::Field(name) => write!(text, ".{name}"),
@@ -190,7 +188,8 @@ pub(crate) fn source_text(
     Some(text)
 }
 
-/// Returns the variable at the start of a chain, and the accessors of the chain, innermost first.
+/// Returns the variable or the value with a default at the start of a chain, and the accessors of the chain, innermost
+/// first.
 fn accessors(
     evaluator: &SymbolicEvaluator<'_>,
     n: usize,
@@ -236,9 +235,82 @@ fn accessors(
                 accessors.push((id, accessor));
                 id = *operand;
             }
-            _ => return None,
+            _ => {
+                let (base, has_default) = default_text(evaluator, ExprRef { index: n, id }, 0)?;
+                has_default.then_some(())?;
+                accessors.reverse();
+                return Some((base, accessors));
+            }
         }
     }
+}
+
+/// Returns the identifier at the start of a chain of selections, indices and calls.
+fn start(evaluator: &SymbolicEvaluator<'_>, n: usize, chain: ExprId) -> Option<ExprId> {
+    let mut id = chain;
+    for _ in 0..MAX_DEPTH {
+        id = match evaluator.expr(ExprRef { index: n, id }) {
+            Expr::Ident(_) => return Some(id),
+            Expr::Select { operand, .. } => *operand,
+            Expr::Call { target, args, .. } => target.or_else(|| args.first().copied())?,
+            _ => return None,
+        };
+    }
+    None
+}
+
+/// Returns the source of a chain with a default that is a literal, such as `object.?spec.orValue({})`, and true if the
+/// chain ends with the default.
+fn default_text(
+    evaluator: &SymbolicEvaluator<'_>,
+    node: ExprRef,
+    depth: usize,
+) -> Option<(String, bool)> {
+    let operand_text = |id: ExprId| {
+        let operand = node.with_id(id);
+        match evaluator.expr(operand) {
+            _ if depth > MAX_DEPTH => None,
+            Expr::Ident(name) if is_identifier(name) => Some(name.to_string()),
+            _ => Some(default_text(evaluator, operand, depth + 1)?.0),
+        }
+    };
+    Some(match evaluator.expr(node) {
+        Expr::Select {
+            operand,
+            field,
+            test_only: false,
+        } => (format!("{}.{field}", operand_text(*operand)?), false),
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => match (&**function, target, &**args) {
+            ("orValue", Some(optional), [default]) => {
+                let default = match evaluator.expr(node.with_id(*default)) {
+                    Expr::Map(entries) if entries.is_empty() => "{}".to_owned(),
+                    Expr::List { elements, .. } if elements.is_empty() => "[]".to_owned(),
+                    Expr::Literal(Literal::String(text)) => quote(text)?,
+                    _ => return None,
+                };
+                let optional = operand_text(*optional)?;
+                (format!("{optional}.orValue({default})"), true)
+            }
+            ("_?._" | "_[?_]" | "_[_]", None, [operand, key]) => {
+                let operand = operand_text(*operand)?;
+                let Expr::Literal(Literal::String(key)) = evaluator.expr(node.with_id(*key)) else {
+                    return None;
+                };
+                let text = match &**function {
+                    "_?._" => format!("{operand}.?{key}"),
+                    "_[?_]" => format!("{operand}[?{}]", quote(key)?),
+                    _ => format!("{operand}[{}]", quote(key)?),
+                };
+                (text, false)
+            }
+            _ => return None,
+        },
+        _ => return None,
+    })
 }
 
 /// Formats a string as a CEL literal. `None` if the string needs escapes or is too long.

@@ -190,8 +190,31 @@ pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
     })
 }
 
-/// Returns the operator and the number if the node `id` is compared with a literal. For a literal on the left, the
-/// operator is flipped.
+/// Returns advice for the chain `id` within has(), as in `has(object.spec.a)`: tests of the values that may be absent before
+/// the last field. A default in place of them would have to contain the last field.
+pub(super) fn nested_test(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
+    let (test, field) = ast.iter().find_map(|(test, expr)| match expr {
+        Expr::Select {
+            operand,
+            field,
+            test_only: true,
+        } if *operand == id => Some((test, field)),
+        _ => None,
+    })?;
+    let tests = chain.tests.join(" && ");
+    let text = format!("{tests} && has({}.{field})", chain.text);
+    let is_operand = ast.iter().any(|(call, _)| {
+        matches!(ast.global_call(call), Some((operator, args))
+            if args.contains(&test) && !matches!(operator, "_&&_" | "_||_" | "_?_:_"))
+    });
+    Some(match is_operand {
+        true => format!("write `({text})`"),
+        false => format!("write `{text}`"),
+    })
+}
+
+/// Returns the operator and the number if the node `id` is compared with a literal. For a literal on the left, the operator
+/// is flipped.
 pub(super) fn compared_number(ast: &Ast, id: ExprId) -> Option<(&'static str, String)> {
     ast.iter().find_map(|(call, _)| {
         let (operator, operand, literal) = with_literal(ast, call)?;

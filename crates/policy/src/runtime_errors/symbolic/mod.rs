@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
@@ -171,6 +171,20 @@ impl<'a> SymbolicEvaluator<'a> {
         })
     }
 
+    /// Returns the innermost value of `path` that can be absent although its parent is present, if the value at `path`
+    /// itself is present whenever its parent is.
+    pub(crate) fn absent_ancestor(&self, path: &FieldPath) -> Option<FieldPath> {
+        self.input_type(path)?;
+        let mut ancestor = path.parent().filter(|_| !self.may_be_absent(path))?;
+        while !ancestor.segments.is_empty() {
+            if self.may_be_absent(&ancestor) {
+                return Some(ancestor);
+            }
+            ancestor = ancestor.parent()?;
+        }
+        None
+    }
+
     fn is_map(&self, path: &FieldPath) -> bool {
         self.input_type(path)
             .is_some_and(|input_type| input_type.is_map())
@@ -273,7 +287,7 @@ impl<'a> SymbolicEvaluator<'a> {
                 if let Some(value) = self.authorizer_call(node, call, &operand_values) {
                     return vec![value];
                 }
-                self.evaluate_call(function, *target, args, &operand_values)
+                self.evaluate_call(node, call, &operand_values)
             }
             _ => vec![SymbolicValue::Unknown],
         };
@@ -283,9 +297,8 @@ impl<'a> SymbolicEvaluator<'a> {
 
     fn evaluate_call(
         &self,
-        function: &str,
-        target: Option<ExprId>,
-        args: &[ExprId],
+        node: ExprRef,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
         operand_values: &dyn Fn(ExprId) -> Vec<SymbolicValue>,
     ) -> Vec<SymbolicValue> {
         let optional = |alternatives: Vec<SymbolicValue>| {
@@ -313,9 +326,12 @@ impl<'a> SymbolicEvaluator<'a> {
                 _ => vec![SymbolicValue::Unknown],
             },
             ("orValue", Some(target), [default]) => {
-                let default_value = operand_values(*default);
-                let default_value = match &*default_value {
-                    [SymbolicValue::Constant(value)] => Some(value.clone()),
+                let default_value = match (
+                    &*operand_values(*default),
+                    self.expr(node.with_id(*default)),
+                ) {
+                    ([SymbolicValue::Constant(value)], _) => Some(value.clone()),
+                    (_, Expr::Map(entries)) if entries.is_empty() => Some(json!({})),
                     _ => None,
                 };
                 let results = operand_values(target)
