@@ -322,6 +322,9 @@ impl<T> Walk<'_, T> {
                     Some(format!("write `[{text}]`"))
                 }
                 "a list" => Some("write it as an item, after `- `".to_owned()),
+                "an object" => {
+                    field_of_list(type_, node).map(|field| format!("write the list in its field `{field}`"))
+                }
                 _ => None,
             });
             let object = self.object;
@@ -334,6 +337,8 @@ impl<T> Walk<'_, T> {
                 "a list" if !text.is_empty() || matches!(type_, Type::List(Type::Object(_))) => {
                     document.edit_into_list(source, node)
                 }
+                "an object" => field_of_list(type_, node)
+                    .and_then(|field| document.edit_into_field(source, node, field)),
                 _ => None,
             };
             let of_value = |finding: &&mut Finding| finding.field_ref.as_deref() == Some(path);
@@ -422,6 +427,30 @@ impl<T> Walk<'_, T> {
             last.help = Some(validation::help(Some(&advice)));
         }
     }
+}
+
+/// Returns the only field of an object whose items may be those of the list `node`, which replaces the object. Fields that
+/// exclude something are not considered.
+fn field_of_list(type_: Type, node: &Node) -> Option<&'static str> {
+    let (Type::Object(fields), Data::List(items)) = (type_, &node.data) else {
+        return None;
+    };
+    let accepts = |item: &Node, fields: &[types::Field]| match &item.data {
+        Data::Map(entries) => {
+            let mut names = entries.iter().map(|(name, _)| name);
+            names.all(|name| fields.iter().any(|(field, _)| *field == name))
+        }
+        _ => false,
+    };
+    let mut candidates = fields.iter().filter(|(name, type_)| match type_ {
+        Type::List(Type::Object(fields)) => {
+            let is_exclusion = name.starts_with("exclude");
+            !is_exclusion && items.iter().all(|item| accepts(item, fields))
+        }
+        _ => false,
+    });
+    let (only, _) = candidates.next().filter(|_| !items.is_empty())?;
+    candidates.next().is_none().then_some(*only)
 }
 
 /// Returns true for a map of names to expressions instead of a list of variables.

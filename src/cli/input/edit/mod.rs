@@ -3,6 +3,8 @@
 //!
 //! [`Edit::changes_one_value`] checks that an edit has only the intended effect.
 
+mod offsets;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -13,6 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use self::offsets::{byte_of_field, byte_of_repaired};
 use super::object::{Document, Object, values, yaml_documents};
 use super::place::{SourceText, locate};
 
@@ -44,6 +47,8 @@ enum IntendedChange {
     Key(String),
     /// A map becomes this list.
     Objects(Value),
+    /// A list becomes the only field of an object, which has this name.
+    Field(String),
     /// An item of a list, or a key and its value, is removed.
     Removal,
     /// The document becomes valid YAML, together with its other repairs.
@@ -100,8 +105,10 @@ impl Edit {
         if let Some(written) = written.filter(|_| self.is_repair()) {
             return self.bytes.start + byte_of_repaired(written, &self.text, byte);
         }
-        // When a map becomes a list, the end of each line stays the same. It is therefore used to find the offset in
-        // the original.
+        if let (IntendedChange::Field(_), Some(written)) = (&self.wanted, written) {
+            return self.bytes.start + byte_of_field(written, &self.text, byte);
+        }
+        // The lines of a map that becomes a list keep their ends.
         let end_of_line = self.text.get(byte..).and_then(|rest| rest.lines().next());
         if let (IntendedChange::Objects(_), Some(written), Some(end)) =
             (&self.wanted, written, end_of_line)
@@ -137,6 +144,7 @@ impl Edit {
             | IntendedChange::Items(_)
             | IntendedChange::Key(_)
             | IntendedChange::Objects(_)
+            | IntendedChange::Field(_)
             | IntendedChange::Removal
             | IntendedChange::Repair => None,
         }
@@ -289,6 +297,12 @@ fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<IntendedChange
             }
         }
         _ if old == new => {}
+        (Value::Array(_), Value::Object(new)) => {
+            let mut fields = new.iter();
+            let field = fields.next().filter(|(_, value)| *value == old);
+            let field = field.filter(|_| fields.next().is_none());
+            changes.push(field.map(|(name, _)| IntendedChange::Field(name.clone())));
+        }
         (Value::String(_) | Value::Object(_), Value::Array(items)) => {
             let is_only = matches!(&**items, [only] if only == old);
             let change = match old {
@@ -427,6 +441,47 @@ impl Document {
             wanted: IntendedChange::List,
         };
         edit.changes_one_value().then_some(edit)
+    }
+
+    /// Returns an edit that replaces the list `node` with an object whose only field `name` has the list.
+    #[must_use]
+    pub fn edit_into_field(
+        &self,
+        source: &Arc<SourceText>,
+        node: &Node,
+        name: &str,
+    ) -> Option<Edit> {
+        let bytes = self.bytes(&node.span);
+        let written = source.text().get(bytes.clone())?;
+        let indent = source.text().get(..bytes.start)?.rsplit('\n').next()?;
+        let texts = if written.starts_with('[') {
+            let is_json = source.text().trim_start().starts_with('{');
+            let quote = if is_json { "\"" } else { "" };
+            vec![format!("{{{quote}{name}{quote}: {written}}}")]
+        } else if !indent.trim().is_empty() {
+            return None;
+        } else {
+            // A list may have the same indentation as its key. The field of an object must have more.
+            let nested = |shift: &str| {
+                let mut text = format!("{shift}{name}:\n{indent}{shift}");
+                for (n, line) in written.split_inclusive('\n').enumerate() {
+                    if n > 0 && !line.trim().is_empty() {
+                        text.push_str(shift);
+                    }
+                    text.push_str(line);
+                }
+                text
+            };
+            vec![nested(""), nested("  ")]
+        };
+        let mut edits = texts.into_iter().map(|text| Edit {
+            source: Arc::clone(source),
+            bytes: bytes.clone(),
+            text,
+            wanted: IntendedChange::Field(name.to_owned()),
+        });
+        matches!(node.data, Data::List(_)).then_some(())?;
+        edits.find(Edit::changes_one_value)
     }
 
     /// Returns an edit that replaces the map `node` with a list that has an object for each entry. Each object has the

@@ -154,3 +154,34 @@ fn edited_key_keeps_its_style() {
         assert_eq!(edit.and_then(|edit| edit.applied()).as_deref(), wanted);
     }
 }
+
+#[test]
+fn list_becomes_field_of_object() {
+    for (text, wanted) in [
+        (
+            "a:\n- x: 1\n  y: 2\n\n- x: 3\nb: 1\n",
+            "a:\n  c:\n  - x: 1\n    y: 2\n\n  - x: 3\nb: 1\n",
+        ),
+        (
+            "a:\n  - x: 1\n  # y\nb: 1\n",
+            "a:\n  c:\n  - x: 1\n  # y\nb: 1\n",
+        ),
+        ("a: [{x: 1}]\n", "a: {c: [{x: 1}]}\n"),
+        ("{\"a\":[1]}", "{\"a\":{\"c\": [1]}}"),
+    ] {
+        let object = object(text);
+        let node = object.document.node.get("a").unwrap();
+        let edit = object.document.edit_into_field(&object.source, node, "c");
+        let edit = edit.unwrap();
+        let edited = edit.applied().unwrap();
+        assert_eq!(edited, wanted);
+        let replaced = edit.bytes.start..edit.bytes.start + edit.text.len();
+        for (byte, c) in edited
+            .char_indices()
+            .filter(|(byte, c)| replaced.contains(byte) && "x123".contains(*c))
+        {
+            let before = edit.byte_before(byte - edit.bytes.start);
+            assert_eq!(text.get(before..=before), Some(&*c.to_string()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Converts byte offsets in the replacement of an edit to offsets in the replaced part.
+
+/// Converts a byte of a repaired text to one of the text as written. A repair adds quotes, backslashes and indentation,
+/// or replaces tabs and outer quotes.
+pub(super) fn byte_of_repaired(written: &str, repaired: &str, byte: usize) -> usize {
+    let mut rest = written.chars().peekable();
+    let mut at = 0;
+    for c in repaired.get(..byte).unwrap_or(repaired).chars() {
+        let is_replaced =
+            |old: &char| *old == '\t' && c != ' ' || c.is_alphanumeric() && "'\"".contains(*old);
+        while let Some(old) = rest.next_if(is_replaced) {
+            at += old.len_utf8();
+        }
+        at += rest.next_if_eq(&c).map_or(0, char::len_utf8);
+    }
+    at
+}
+
+/// Converts a byte of an object to one of the list that became its only field. In block style, the list follows the first
+/// line of the object, and its lines have more indentation.
+pub(super) fn byte_of_field(written: &str, object: &str, byte: usize) -> usize {
+    if let Some(start) = object.find(written) {
+        return byte
+            .saturating_sub(start)
+            .min(written.len().saturating_sub(1));
+    }
+    let before = object.get(..byte).unwrap_or(object);
+    let n_line = before.matches('\n').count();
+    let line = object.split('\n').nth(n_line).unwrap_or_default();
+    let column = before.rsplit('\n').next().map_or(0, str::len);
+    let Some(n_line) = n_line.checked_sub(1) else {
+        return 0;
+    };
+    let lines = written.split_inclusive('\n');
+    let start: usize = lines.take(n_line).map(str::len).sum();
+    let written_line = written.split('\n').nth(n_line).unwrap_or_default();
+    let n_indented = line.len().saturating_sub(written_line.len());
+    start + column.saturating_sub(n_indented)
+}
