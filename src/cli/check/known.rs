@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde_json::Value;
 
 use super::time_limit::Cancellation;
+use crate::cli::input::Object;
 use crate::cli::live::{PolicyBindings, Served};
 use crate::policy;
 use crate::policy::RequestPolicy;
@@ -147,6 +148,36 @@ impl Known {
         let mut copy = Self::with_crds(version, crds, self.cluster.clone())?;
         copy.mapper.incomplete.clone_from(&self.mapper.incomplete);
         Ok(copy)
+    }
+
+    /// Returns a copy of these APIs in which the CRDs `corrected` replace those with the same resource, for the check of
+    /// `policies`. If no CRD differs, the schemas and caches are shared.
+    pub(super) fn with_corrected<'a>(
+        &self,
+        corrected: &[Object<Crd>],
+        policies: impl Iterator<Item = &'a RequestPolicy>,
+    ) -> Self {
+        let replacement = |crd: &Crd| {
+            let of_resource = |other: &&Object<Crd>| {
+                other.value.group == crd.group && other.value.plural == crd.plural
+            };
+            let other = &corrected.iter().find(of_resource)?.value;
+            (other.definition() != crd.definition()).then(|| other.clone())
+        };
+        let replacements: Vec<_> = self.crds.iter().map(|it| replacement(&it.crd)).collect();
+        if replacements.iter().all(Option::is_none) {
+            return self.for_policies(policies);
+        }
+        let crds = self.crds.iter().zip(replacements);
+        let crds = crds.map(|(lazy, replacement)| replacement.unwrap_or_else(|| lazy.crd.clone()));
+        let version = self.is_requested.then_some(self.version);
+        match Self::with_crds(version, crds, self.cluster.clone()) {
+            Ok(mut copy) => {
+                copy.mapper.incomplete.clone_from(&self.mapper.incomplete);
+                copy.for_policies(policies)
+            }
+            Err(_) => self.for_policies(policies),
+        }
     }
 
     /// Returns the version of the API server for which expressions are checked.

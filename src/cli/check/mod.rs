@@ -354,6 +354,7 @@ fn check_read(
     // The API server has accepted the objects of a cluster, so they are not corrected.
     if report.cluster.is_none() {
         corrections::add_hidden(&mut report, &mut input, &mut |corrected, file_counts| {
+            let apis = apis.with_corrected(&corrected.crds, corrected.all_policies());
             let mut of_corrected = CheckReport::new(apis.kubernetes(), options.profile, corrected);
             for invalid in &corrected.invalid {
                 of_corrected.findings.extend(shape::invalid(invalid));
@@ -363,7 +364,7 @@ fn check_read(
             let from_files = (file_counts, settings.static_dir.as_deref());
             check_objects(
                 corrected,
-                (apis, &copies),
+                (&apis, &copies),
                 options.profile,
                 ((from_files, other_files), &mut of_corrected),
             );

@@ -137,6 +137,9 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     // The findings that have a fix in one of the rounds. If such a finding disappears, its own fix may be the reason,
     // so it is not treated as a consequence of another finding.
     let mut fixed: HashSet<Key> = HashSet::new();
+    let readable: HashSet<String> = policies(input)
+        .filter_map(|policy| policy.name().map(str::to_owned))
+        .collect();
     for _ in 0..MAX_ROUNDS {
         let mut corrected = Input::default();
         for (name, edits) in std::mem::take(&mut edits) {
@@ -191,7 +194,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
         }
         let new = findings
             .into_iter()
-            .filter(|finding| is_shown(finding) && !conditions.may_exclude(finding))
+            .filter(|finding| is_shown(finding, &readable) && !conditions.may_exclude(finding))
             .filter(|finding| replaced.iter().all(|part| !part.may_exclude(finding)))
             .filter(|finding| reported.insert(key(finding)));
         hidden.extend(new.map(|mut finding| {
@@ -299,8 +302,7 @@ fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
 }
 
 fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
-    let mutating = input.mutating_policies.iter().map(|it| &it.shared.source);
-    let sources = input.policies.iter().map(|it| &it.source).chain(mutating);
+    let sources = policies(input).map(|it| &it.source);
     for file in &input.files {
         n_policies.insert(file.clone(), 0);
     }
@@ -309,13 +311,21 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A note is reported only if it shows a request for which an expression
-/// fails. A duplicate is not reported, because the correction of a name may cause it.
-fn is_shown(finding: &Finding) -> bool {
+/// Returns true if a hidden finding is reported. A note about one of the policies `readable` is reported only with a
+/// request for which an expression fails. Other policies could not be read before the corrections. A duplicate is not
+/// reported, because the correction of a name may cause it.
+fn is_shown(finding: &Finding, readable: &HashSet<String>) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;
     }
-    finding.severity != Severity::Note || finding.witness.is_some()
+    let is_unread = matches!(&finding.owner, Owner::Policy(name) if !readable.contains(name));
+    finding.severity != Severity::Note || finding.witness.is_some() || is_unread
+}
+
+/// Returns the policies of an input, including the parts of mutating policies that all policies have.
+fn policies(input: &Input) -> impl Iterator<Item = &Object<RequestPolicy>> {
+    let mutating = input.mutating_policies.iter().map(|it| &it.shared);
+    input.policies.iter().chain(mutating)
 }
 
 /// Adds the assumed correction to the help of each finding with a fix, if the check found hidden findings in the same
@@ -339,7 +349,7 @@ fn name_assumptions(findings: &mut [Finding], hidden: &[Finding]) {
             };
             let assumed = if fix.is_removal() {
                 "continuing without it".to_owned()
-            } else if !fix.is_repair() && is_of_whole_words(fix) {
+            } else if !fix.is_repair() && !shown.contains('\n') && is_of_whole_words(fix) {
                 format!("continuing as if `{shown}`")
             } else {
                 "continuing with this correction".to_owned()
