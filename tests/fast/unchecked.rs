@@ -306,6 +306,8 @@ fn resource_of_shortened_or_extended_built_in_group_is_unserved() {
             "networking.k8s.io/v1 ingresses",
         ),
         ("apps.k8s.io", "deployments", "apps/v1 deployments"),
+        ("apps.k8s", "deployments", "apps/v1 deployments"),
+        ("core.k8s.io", "pods", "v1 pods"),
     ] {
         let policy = policy((group, "v1", resource), "CREATE", &spec);
         let findings = manifest::findings(&policy, &[]);

@@ -119,7 +119,15 @@ pub(super) fn check(
             let rename = SuggestionReport::new(policy, rename);
             finding.fix = rename.only_edit().cloned();
         }
-        // A default such as an empty string is rarely the value that a mutation should set, so there is no fix.
+        if let Some(assumed) = &error.assumed {
+            let assumed = SuggestionReport::new(policy, assumed);
+            let edit = assumed.only_edit().cloned();
+            finding.assumption = edit.map(|edit| Assumption {
+                as_if: Some("it were the deleted object"),
+                ..Assumption::new(edit)
+            });
+        }
+        // A default such as an empty string is rarely the value that a mutation should set.
         if is_of_mutation(analysis, error.index) {
             finding.fix = None;
             let help = mutation_help(finding.rule, error.root);

@@ -149,13 +149,15 @@ fn differ_in_domain(group: &str, other: &str) -> bool {
 }
 
 /// Returns true if `group` is `served` without the last labels, such as `rbac.authorization.k8s`, or `served` with the
-/// domain of other built-in groups, such as `apps.k8s.io`.
+/// domain of other built-in groups or a part of it, such as `apps.k8s.io` and `apps.k8s`.
 fn differ_in_length(group: &str, served: &str) -> bool {
     let is_part = !group.is_empty()
         && served
             .strip_prefix(group)
             .is_some_and(|it| it.starts_with('.'));
-    is_part || !served.is_empty() && group.strip_prefix(served) == Some(".k8s.io")
+    // The core group has no name.
+    let name = if served.is_empty() { "core" } else { served };
+    is_part || matches!(group.strip_prefix(name), Some(".k8s.io" | ".k8s"))
 }
 
 /// Returns true if the rule has only one possible group, and this group or a group with a similar name serves a

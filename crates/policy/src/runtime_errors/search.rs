@@ -90,6 +90,8 @@ pub struct RuntimeErrorFinding {
     pub cause: FailureCause,
     /// The variable that contains the value.
     pub root: Root,
+    /// A change that makes `object` the deleted object, for the search for further errors in the changed expression.
+    pub assumed: Option<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
     /// True if few clients send requests like the witness, such as a custom resource without a spec, or `exec` without
@@ -496,6 +498,7 @@ impl<'a> Search<'a> {
         let trial::Trials {
             suggestions,
             rename,
+            assumed,
         } = trial::try_all(builder, &proposal, trial, &mut self.trials_left);
         let finding = RuntimeErrorFinding {
             index: n,
@@ -510,6 +513,7 @@ impl<'a> Search<'a> {
             rename,
             cause: site.cause,
             root: path.root,
+            assumed,
             is_rare: lacks_spec(symbolic, sites_by_node, site)
                 || connect_options::has(&builder.resource.gvk) && site.cause == FailureCause::Null,
             is_of_params: path.root == Root::Params && !path.segments.is_empty(),

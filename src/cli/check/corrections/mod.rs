@@ -127,6 +127,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     let mut conditions = AssumedConditions::default();
     conditions.add(&report.findings);
     let mut replaced: Vec<ReplacedPart> = replaced_parts(&report.findings, &files).collect();
+    let deletions: HashSet<_> = report.findings.iter().filter_map(of_deletions).collect();
     let mut hidden = Vec::new();
     let mut n_written: BTreeMap<String, usize> = BTreeMap::new();
     count_policies(input, &mut n_written);
@@ -196,6 +197,9 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
             .into_iter()
             .filter(|finding| is_shown(finding, &readable) && !conditions.may_exclude(finding))
             .filter(|finding| replaced.iter().all(|part| !part.may_exclude(finding)))
+            .filter(|finding| {
+                finding.rule != Rule::AbsentObject || !deletions.contains(&place_of(finding))
+            })
             .filter(|finding| reported.insert(key(finding)));
         hidden.extend(new.map(|mut finding| {
             finding.is_hidden = true;
@@ -320,6 +324,17 @@ fn is_shown(finding: &Finding, readable: &HashSet<String>) -> bool {
     }
     let is_unread = matches!(&finding.owner, Owner::Policy(name) if !readable.contains(name));
     finding.severity != Severity::Note || finding.witness.is_some() || is_unread
+}
+
+/// Returns the file and the field of a finding.
+fn place_of(finding: &Finding) -> (String, Option<String>) {
+    (finding.location.file.clone(), finding.field_ref.clone())
+}
+
+/// Returns the expression of a finding whose assumption replaces `object` with `oldObject`, which is null for creations.
+fn of_deletions(finding: &Finding) -> Option<(String, Option<String>)> {
+    let is_assumed = finding.rule == Rule::AbsentObject && finding.assumption.is_some();
+    is_assumed.then(|| place_of(finding))
 }
 
 /// Returns the policies of an input, including the parts of mutating policies that all policies have.

@@ -15,7 +15,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use self::offsets::{byte_of_field, byte_of_repaired};
+use self::offsets::{byte_of_field, byte_of_repaired, byte_of_same};
 use super::object::{Document, Object, values, yaml_documents};
 use super::place::{SourceText, locate};
 
@@ -116,7 +116,9 @@ impl Edit {
         {
             return self.bytes.start + before.len();
         }
-        self.bytes.start + byte.min(self.bytes.len().saturating_sub(1))
+        let same = written.and_then(|written| byte_of_same(written, &self.text, byte));
+        let within = same.unwrap_or_else(|| byte.min(self.bytes.len().saturating_sub(1)));
+        self.bytes.start + within
     }
 
     /// Creates an edit of a document that is not valid YAML. The caller verifies that the repaired document is valid.

@@ -37,3 +37,22 @@ pub(super) fn byte_of_field(written: &str, object: &str, byte: usize) -> usize {
     let n_indented = line.len().saturating_sub(written_line.len());
     start + column.saturating_sub(n_indented)
 }
+
+/// Maximum length of compared text, in bytes.
+const MAX_COMPARED: usize = 8;
+
+/// Returns the byte of `written` that precedes the same text as `byte` in its replacement. If the text occurs several
+/// times, the occurrence has the same number in both. `None` if the numbers of occurrences differ.
+pub(super) fn byte_of_same(written: &str, replacement: &str, byte: usize) -> Option<usize> {
+    let rest = replacement.get(byte..)?;
+    let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| *end <= MAX_COMPARED).last()?;
+    let same = rest.get(..end)?;
+    let starts = |text: &str| -> Vec<usize> {
+        let starts = text.match_indices(same).map(|(at, _)| at);
+        starts.collect()
+    };
+    let (old, new) = (starts(written), starts(replacement));
+    let n = new.iter().position(|start| *start == byte)?;
+    (old.len() == new.len()).then(|| old.get(n).copied())?
+}

@@ -79,6 +79,8 @@ pub(crate) struct Proposal {
     pub(crate) advice: Option<String>,
     /// Advice that precedes the suggestions.
     pub(crate) first_advice: Option<String>,
+    /// A change that makes `object` the deleted object. The check of the changed expression finds further errors.
+    pub(crate) assumed: Option<Candidate>,
     /// Advice for the case that no suggestion passes its trial and there is no other advice.
     pub(crate) fallback: Option<String>,
 }
@@ -612,8 +614,12 @@ impl MessageWriter<'_, '_> {
         let instead = "`(object == null ? oldObject : object)` instead of `object` to test the deleted object";
         // An expression that tests for deletions is about the deleted object, so a guard would change its meaning.
         let is_about_deletions = root == Root::Object && tests_for_deletions(origin.ast);
-        if is_about_deletions && renamed(origin, ("object", "oldObject")).is_some() {
-            return Proposal::only_advice(format!("write {instead}"));
+        let assumed = renamed(origin, ("object", "oldObject")).filter(|_| is_about_deletions);
+        if assumed.is_some() {
+            return Proposal {
+                assumed,
+                ..Proposal::only_advice(format!("write {instead}"))
+            };
         }
         let condition = conditions::whole(origin.ast, origin.text)
             .filter(|condition| is_boolean(origin, condition.id));
@@ -631,9 +637,8 @@ impl MessageWriter<'_, '_> {
         Proposal {
             candidates: guards(origin, &condition, &[test]),
             advice: Some(advice.to_owned()),
-            rename: None,
             first_advice,
-            fallback: None,
+            ..Proposal::default()
         }
     }
 }

@@ -15,7 +15,7 @@ use super::candidates::{Candidate, KnownDefault, Proposal};
 use crate::admission::Admission;
 use crate::admission::trace::Step;
 use crate::compile::CompiledPolicy;
-use crate::expressions::Role;
+use crate::expressions::{PolicyExpression, Role};
 use crate::runtime_errors::failures::Failure;
 use crate::runtime_errors::requests::{
     Budget, RequestBuilder, SyntheticRequest, TracedRequest, minimal_constraints,
@@ -36,6 +36,8 @@ pub(crate) struct Trials {
     pub(crate) suggestions: Vec<Suggestion>,
     /// The replacement of a variable that is null in every request that the rules match.
     pub(crate) rename: Option<Suggestion>,
+    /// The change of [`Proposal::assumed`], which is not tried.
+    pub(crate) assumed: Option<Suggestion>,
 }
 
 /// Tries the candidates of a proposal for `failing`, a request for which the expression fails with `failure`. Returns
@@ -47,9 +49,15 @@ pub(crate) fn try_all(
     n_left: &mut u32,
 ) -> Trials {
     let policy = builder.policy;
+    let expression = policy.expressions().get(failure.origin_index);
+    let assumed = proposal.assumed.as_ref();
+    let assumed = assumed.and_then(|it| suggestion(expression?, it, (Effect::Evaluated, None)));
     let is_empty = proposal.candidates.is_empty() && proposal.rename.is_none();
     if is_empty || *n_left == 0 {
-        return Trials::default();
+        return Trials {
+            assumed,
+            ..Trials::default()
+        };
     }
     let mut others = builder.evaluated_requests();
     others.retain(|other| other.digest != failing.digest);
@@ -126,6 +134,7 @@ pub(crate) fn try_all(
     Trials {
         suggestions,
         rename,
+        assumed,
     }
 }
 
@@ -211,6 +220,16 @@ fn passing(
             }
         }
     }
+    let default = default.map(|default| default.literal.clone());
+    suggestion(expression, candidate, (effect, default))
+}
+
+/// Returns the candidate as a suggestion with this effect and default.
+fn suggestion(
+    expression: &PolicyExpression,
+    candidate: &Candidate,
+    (effect, default): (Effect, Option<String>),
+) -> Option<Suggestion> {
     let source = SourceMap::new(&expression.text);
     let offset = |byte: usize| Some(source.offset_of_byte(u32::try_from(byte).ok()?));
     let start = usize::try_from(offset(candidate.bytes.start)?).ok()?;
@@ -221,7 +240,7 @@ fn passing(
         range: start..end,
         replacement: candidate.replacement.clone(),
         effect: candidate.intent.unwrap_or(effect),
-        default: default.map(|default| default.literal.clone()),
+        default,
     })
 }
 
