@@ -69,7 +69,7 @@ impl WitnessesLine {
 
 /// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
 /// resources, or (for lock-outs) from the request in the finding.
-const DECIDED: [Rule; 38] = [
+const DECIDED: [Rule; 39] = [
     Rule::ConstantCondition,
     Rule::ContradictingMessage,
     Rule::ContradictorySelector,
@@ -98,6 +98,7 @@ const DECIDED: [Rule; 38] = [
     Rule::ParamsNotFound,
     Rule::PartialName,
     Rule::RemovableLabel,
+    Rule::RepeatedOperand,
     Rule::SwappedArguments,
     Rule::TemplateResidue,
     Rule::UnanchoredPattern,

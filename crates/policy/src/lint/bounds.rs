@@ -35,6 +35,17 @@ pub(super) struct Constant {
 /// Returns the chains of `&&` and `||` in `ast` whose result is constant.
 pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     let mut constants = Vec::new();
+    for (function, operands) in chains(ast) {
+        let operands: Vec<_> = operands.into_iter().map(|id| (ast, id)).collect();
+        constants.extend(constant(&operands, function == "_||_"));
+    }
+    constants
+}
+
+/// Returns the outermost chains of `&&` and `||` in `ast`, each with its operands. Longer chains than `MAX_OPERANDS` are
+/// left out.
+pub(super) fn chains(ast: &Ast) -> Vec<(&str, Vec<ExprId>)> {
+    let mut chains = Vec::new();
     let mut inner = vec![false; ast.len()];
     // Parents have higher ids than their operands, so the reverse order visits parents first.
     let ids: Vec<ExprId> = ast.iter().map(|(id, _)| id).collect();
@@ -63,11 +74,10 @@ pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
             }
         }
         if operands.len() <= MAX_OPERANDS {
-            let operands: Vec<_> = operands.into_iter().map(|id| (ast, id)).collect();
-            constants.extend(constant(&operands, function == "_||_"));
+            chains.push((function, operands));
         }
     }
-    constants
+    chains
 }
 
 /// Returns a lint if no request passes two of the validations of `policy`, as with `a > 5` and `a < 3`.

@@ -7,10 +7,10 @@
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;
 
-use super::Lint;
 use super::path::{self, Operator};
 use super::positions::{Elements, conjuncts};
 use super::quantifiers::excluded;
+use super::{Lint, denials};
 use crate::compile::CompiledPolicy;
 use crate::comprehensions::{ComprehensionKind, comprehension_kind};
 use crate::expressions::Role;
@@ -114,7 +114,7 @@ const EXCEPTIONS: [&str; 22] = [
 ];
 
 /// Ends of sentences that deny the value before them.
-const DENIALS: [&str; 8] = [
+pub(super) const DENIALS: [&str; 8] = [
     "is not allowed",
     "are not allowed",
     "is not permitted",
@@ -127,7 +127,7 @@ const DENIALS: [&str; 8] = [
 
 /// Words that indicate that a message may deny all values except the named one, as in `values other than a are
 /// forbidden`.
-const OTHERS: [&str; 14] = [
+pub(super) const OTHERS: [&str; 14] = [
     "but",
     "different",
     "except",
@@ -147,12 +147,17 @@ const OTHERS: [&str; 14] = [
 /// Returns the lints of the validations of `policy` that have a message.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let validations = policy.policy().validations.iter();
-    let messages: Vec<Option<&str>> = validations.map(|it| it.message.as_deref()).collect();
+    // The literal of a messageExpression replaces the message.
+    let messages = validations.map(|it| {
+        let literal = it.message_expression.as_deref().and_then(literal_of);
+        literal.or_else(|| it.message.clone())
+    });
+    let messages: Vec<Option<String>> = messages.collect();
     let expressions = policy.expressions().iter();
     let of_role = expressions.filter(|it| it.role == Role::Validation);
     let variables = policy.variables();
     let lints = of_role.zip(messages).filter_map(|(expression, message)| {
-        let (ast, message) = (expression.parsed().ok()?, message?);
+        let (ast, message) = (expression.parsed().ok()?, &*message?);
         let (id, problem) = contradiction(ast, message)
             .or_else(|| contradiction_of_variable(ast, &variables, message))?;
         Some(Lint {
@@ -165,6 +170,16 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
         })
     });
     lints.collect()
+}
+
+/// Returns the string if the source of an expression is a string literal.
+fn literal_of(text: &str) -> Option<String> {
+    let (ast, _) = cel::syntax::parse(text);
+    let ast = ast?;
+    match ast.expr(ast.root()) {
+        Expr::Literal(Literal::String(text)) => Some(text.to_string()),
+        _ => None,
+    }
 }
 
 /// Returns the problem if the whole expression is a variable whose expression contradicts the message.
@@ -190,7 +205,7 @@ fn contradiction_of_variable(
 }
 
 /// Returns the test that contradicts the message, and the problem.
-fn contradiction(ast: &Ast, message: &str) -> Option<(ExprId, String)> {
+pub(super) fn contradiction(ast: &Ast, message: &str) -> Option<(ExprId, String)> {
     let words = message.to_lowercase();
     let tests = required_tests(ast)?;
     let bounds = tests.iter().filter_map(|id| bound(ast, *id));
@@ -211,13 +226,14 @@ fn contradiction(ast: &Ast, message: &str) -> Option<(ExprId, String)> {
         );
         return Some((bound.id, problem));
     }
-    match &*tests {
+    let of_only = match &*tests {
         [only] => inverted_equality(ast, *only, message, &words)
             .or_else(|| inverted_inequality(ast, *only, &words))
             .or_else(|| inverted_exists(ast, *only, &words))
             .or_else(|| other_limit(ast, bounds.first()?, &words)),
         _ => None,
-    }
+    };
+    of_only.or_else(|| denials::contradiction(ast, &tests, &words))
 }
 
 /// Returns the tests that an allowed object must pass, without guards. `None` if the expression has other conditions.
@@ -398,7 +414,7 @@ fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
 }
 
 /// Returns the words of a message, with empty words between adjacent punctuation.
-fn words_of(message: &str) -> impl Iterator<Item = &str> + Clone {
+pub(super) fn words_of(message: &str) -> impl Iterator<Item = &str> + Clone {
     message.split(|c: char| !c.is_alphanumeric())
 }
 
@@ -442,7 +458,7 @@ fn inverted_equality(
 }
 
 /// Returns the words of a message between spaces, such as `1.5`, without punctuation at their ends.
-fn plain_words(words: &str) -> Vec<&str> {
+pub(super) fn plain_words(words: &str) -> Vec<&str> {
     let words = words.split_whitespace();
     let words = words.map(|word| {
         word.trim_matches(|c: char| {

@@ -9,7 +9,7 @@ use cel::types::Type;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::path::{self, Operator};
-use super::{Lint, bounds};
+use super::{Lint, bounds, repeats};
 use crate::advice::{Advice, Replacement};
 use crate::analysis::{ConstantResult, evaluate_closed};
 use crate::compile::CompiledPolicy;
@@ -189,6 +189,10 @@ impl Search<'_> {
             let finding = (Rule::ConstantCondition, message, fix, false);
             at_nodes.push((constant.at, finding));
         }
+        for (id, repeat) in repeats::operands(ast) {
+            let finding = (repeat.rule, repeat.message, repeat.fix, false);
+            at_nodes.push((id, finding));
+        }
         for (id, expr) in ast.iter() {
             if at_nodes.len() >= MAX_FOUND {
                 break;
@@ -216,6 +220,10 @@ impl Search<'_> {
         decided(ast, expr)
             .or_else(|| size(ast, id))
             .or_else(|| mapped_size(ast, id))
+            .or_else(|| {
+                let repeat = repeats::comparison(ast, id)?;
+                Some((repeat.rule, repeat.message, repeat.fix, false))
+            })
             .or_else(|| self.impossible(ast, id, expr))
             .or_else(|| text_order(ast, id))
             .or_else(|| negated_exists_one(ast, id))

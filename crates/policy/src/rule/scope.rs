@@ -166,6 +166,7 @@ impl Rule {
             | Self::ContradictingMessage
             | Self::IgnoredContainers
             | Self::IgnoredMessage
+            | Self::RepeatedOperand
             | Self::TemplateResidue => (WARNING, false, POLICY),
             Self::PartialName | Self::SwappedArguments | Self::WrongQuantifier => {
                 (WARNING, false, REQUESTS)

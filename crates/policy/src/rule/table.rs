@@ -423,6 +423,13 @@ rules! {
         "a match condition reads labels or annotations that the same UPDATE can remove",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(object.metadata.labels) && 'frozen' in object.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(oldObject.metadata.labels) && 'frozen' in oldObject.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec"),
         "Read the labels of `oldObject`, or use an objectSelector, which is evaluated for both objects.";
+    RepeatedOperand "repeated-operand":
+        "`&&` or `||` has the same operand twice",
+        expression(
+            "object.spec.template.spec.containers.all(c, has(c.livenessProbe) && has(c.livenessProbe))",
+            "object.spec.template.spec.containers.all(c, has(c.livenessProbe) && has(c.readinessProbe))",
+        ),
+        "Correct one of the operands: the second has no effect. If it was copied, it may still have the field or value of the first.";
     Required "required":
         "a required field is missing",
         expression("", "true"),

@@ -1,0 +1,346 @@
+//! Finds validations that require what their message denies, such as `list.exists(v, has(v.hostPath))` with the message
+//! `hostPath volumes are not allowed`.
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+
+use super::claims::{DENIALS, OTHERS, plain_words, words_of};
+use super::path::{self, Operator};
+use super::positions::{Elements, StringTestKind, conjuncts, string_test};
+use crate::comprehensions::{ComprehensionKind, comprehension_kind};
+
+/// Phrases within sentences that deny the rest of the sentence.
+const PROHIBITIONS: [&str; 11] = [
+    "cannot be bound",
+    "cannot be used",
+    "cannot use",
+    "may not be used",
+    "may not use",
+    "must not be bound",
+    "must not be enabled",
+    "must not be mounted",
+    "must not be set",
+    "must not be used",
+    "must not use",
+];
+
+/// Words of a message that may be about objects without the denied value, in addition to [`OTHERS`].
+const ABSENCE: [&str; 24] = [
+    "allowed",
+    "change",
+    "changes",
+    "changing",
+    "disabling",
+    "empty",
+    "explicitly",
+    "from",
+    "if",
+    "invalid",
+    "lack",
+    "lacking",
+    "modifying",
+    "or",
+    "overriding",
+    "removing",
+    "some",
+    "unknown",
+    "unset",
+    "untrusted",
+    "when",
+    "where",
+    "with",
+    "wrong",
+];
+
+/// Minimum length of a literal that a message names, in bytes.
+const MIN_LITERAL: usize = 3;
+
+/// A test that must be true.
+struct Assertion<'a> {
+    id: ExprId,
+    /// The tested field.
+    field: Option<&'a str>,
+    /// The value of a bool field. `None` for other tests.
+    value: Option<bool>,
+    /// The literal that a string must equal or contain.
+    literal: Option<&'a str>,
+    /// True for `has()`.
+    is_presence: bool,
+}
+
+/// Returns the test that requires what the message denies, and the problem. `tests` are the tests that an allowed object
+/// must pass, and `words` is the message in lowercase.
+pub(super) fn contradiction(ast: &Ast, tests: &[ExprId], words: &str) -> Option<(ExprId, String)> {
+    let elements = Elements::new(ast);
+    let tests: Vec<ExprId> = match tests {
+        [only] => exists_tests(ast, *only),
+        _ => tests.to_vec(),
+    };
+    let assertions = tests.iter().filter_map(|id| assertion(ast, &elements, *id));
+    let assertions: Vec<Assertion<'_>> = assertions.collect();
+    inverted_bool(&assertions, words)
+        .or_else(|| denied_pair(ast, (&assertions, &tests), words))
+        .or_else(|| denied_value(ast, (&assertions, &tests), words))
+}
+
+/// Returns the tests of one element if the expression is `list.exists(...)`. For another expression, it is the only test.
+fn exists_tests(ast: &Ast, id: ExprId) -> Vec<ExprId> {
+    if let Expr::Comprehension(fold) = ast.expr(id)
+        && let ComprehensionKind::Exists(test) = comprehension_kind(ast, fold)
+    {
+        return conjuncts(ast, test);
+    }
+    vec![id]
+}
+
+fn assertion<'a>(ast: &'a Ast, elements: &Elements, id: ExprId) -> Option<Assertion<'a>> {
+    let of_bool = |id: ExprId, operand: ExprId, value: bool| Assertion {
+        id,
+        field: elements.field(ast, operand),
+        value: Some(value),
+        literal: None,
+        is_presence: false,
+    };
+    if let Some(("!_", [operand])) = ast.global_call(id) {
+        let is_field = matches!(
+            ast.expr(*operand),
+            Expr::Select {
+                test_only: false,
+                ..
+            }
+        );
+        return is_field.then(|| of_bool(id, *operand, false));
+    }
+    if let Some((operator, other, Literal::Bool(value))) = path::with_literal(ast, id) {
+        return match operator {
+            Operator::Equal => Some(of_bool(id, other, *value)),
+            Operator::NotEqual => Some(of_bool(id, other, !*value)),
+            _ => None,
+        };
+    }
+    if let Some(test) = string_test(ast, id) {
+        let is_positive = !matches!(test.kind, StringTestKind::Differs | StringTestKind::In);
+        let [(_, literal)] = *test.literals else {
+            return None;
+        };
+        return is_positive.then(|| Assertion {
+            id,
+            field: elements.field(ast, test.subject),
+            value: None,
+            literal: Some(literal),
+            is_presence: false,
+        });
+    }
+    match ast.expr(id) {
+        Expr::Select {
+            field, test_only, ..
+        } => Some(Assertion {
+            id,
+            field: Some(field),
+            value: (!*test_only).then_some(true),
+            literal: None,
+            is_presence: *test_only,
+        }),
+        _ => None,
+    }
+}
+
+/// Returns the problem if the message is `x must be false`, and a test requires that `x` is true, or the reverse.
+fn inverted_bool(assertions: &[Assertion<'_>], words: &str) -> Option<(ExprId, String)> {
+    let words = plain_words(words);
+    let (field, claimed) = match &*words {
+        [.., field, "must", "be", "set", "to", value] | [.., field, "must", "be", value] => {
+            (*field, value.parse::<bool>().ok()?)
+        }
+        _ => return None,
+    };
+    let is_of_field = |it: &&Assertion<'_>| {
+        it.field
+            .is_some_and(|name| name.to_lowercase() == last_name(field))
+    };
+    let mut of_field = assertions.iter().filter(is_of_field);
+    let required = of_field.find_map(|it| Some((it.id, it.value?)))?;
+    (required.1 != claimed).then(|| {
+        let problem = format!(
+            "the message says `must be {claimed}`, but the expression requires {}",
+            required.1
+        );
+        (required.0, problem)
+    })
+}
+
+/// Returns the last name of a path in a message.
+fn last_name(word: &str) -> &str {
+    word.rsplit('.').next().unwrap_or(word)
+}
+
+/// Returns the problem if the message denies a field or a string that one of the tests requires, and no other test reads the
+/// same field.
+fn denied_value(
+    ast: &Ast,
+    (assertions, tests): (&[Assertion<'_>], &[ExprId]),
+    words: &str,
+) -> Option<(ExprId, String)> {
+    let denial = denial(words)?;
+    let words = plain_words(words);
+    let is_named = |name: &str| {
+        let name = name
+            .trim_matches(|c: char| !c.is_alphanumeric())
+            .to_lowercase();
+        name.len() >= MIN_LITERAL
+            && words
+                .iter()
+                .any(|word| last_name(word) == name || *word == name)
+    };
+    let mut denied = assertions.iter().filter_map(|assertion| {
+        let name = match (assertion.literal, assertion.value) {
+            (Some(literal), _) => literal,
+            (None, Some(false)) => return None,
+            (None, _) => assertion.field?,
+        };
+        let is_guard = assertion.is_presence
+            && tests
+                .iter()
+                .any(|id| *id != assertion.id && reads_field(ast, *id, name));
+        (is_named(name) && !is_guard).then_some((assertion.id, name))
+    });
+    let (id, name) = denied.next()?;
+    let problem =
+        format!("the message says `{denial}` about `{name}`, which the expression requires");
+    Some((id, problem))
+}
+
+/// Returns the phrase that denies what a message is about. `None` if the message may be about other values.
+fn denial(words: &str) -> Option<&'static str> {
+    let end = words.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let at_end = DENIALS.iter().find(|it| end.ends_with(**it));
+    let denial = at_end.or_else(|| PROHIBITIONS.iter().find(|it| words.contains(**it)))?;
+    let rest = words.replacen(denial, "", 1);
+    let mut of_others = words_of(&rest);
+    let is_of_others = of_others.any(|word| OTHERS.contains(&word) || ABSENCE.contains(&word));
+    (!is_of_others).then_some(denial)
+}
+
+/// Returns true if the expression selects or tests a field `name`.
+fn reads_field(ast: &Ast, id: ExprId, name: &str) -> bool {
+    let mut nodes = ast.descendants(id).into_iter();
+    nodes.any(|id| match ast.expr(id) {
+        Expr::Select { field, .. } => **field == *name,
+        Expr::Literal(Literal::String(text)) => **text == *name,
+        _ => false,
+    })
+}
+
+/// Returns the problem if the message denies two strings next to each other, but the expression only denies one of them, and
+/// requires the other. An example is `a.kind == 'Role' && a.name != 'admin'` with `the Role admin must not be used`.
+fn denied_pair(
+    ast: &Ast,
+    (assertions, tests): (&[Assertion<'_>], &[ExprId]),
+    words: &str,
+) -> Option<(ExprId, String)> {
+    let denial = denial(words)?;
+    let [one, other] = tests else { return None };
+    let differs = [one, other].into_iter().find_map(|id| {
+        let test = string_test(ast, *id).filter(|it| it.kind == StringTestKind::Differs)?;
+        test.literals.first().map(|(_, literal)| *literal)
+    })?;
+    let required = assertions.iter().find(|it| it.literal.is_some())?;
+    let literal = required.literal?;
+    let (denied, named) = (differs.to_lowercase(), literal.to_lowercase());
+    let words = plain_words(words);
+    let mut pairs = words.iter().zip(words.iter().skip(1));
+    let is_pair =
+        pairs.any(|(a, b)| (*a == named && *b == denied) || (*a == denied && *b == named));
+    is_pair.then(|| {
+        let problem = format!(
+            "the message says `{denial}` about `{literal}` `{differs}`, but the expression requires `{literal}`"
+        );
+        (required.id, problem)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::claims;
+
+    fn is_found(expression: &str, message: &str) -> bool {
+        let (ast, _) = cel::syntax::parse(expression);
+        claims::contradiction(&ast.unwrap(), message).is_some()
+    }
+
+    #[test]
+    fn required_values_that_the_message_denies_are_found() {
+        for (expression, message) in [
+            (
+                "object.spec.containers.exists(c, c.?securityContext.?privileged.orValue(false) == true)",
+                "Privileged containers are not allowed.",
+            ),
+            (
+                "object.spec.?volumes.orValue([]).exists(v, has(v.hostPath))",
+                "hostPath volumes are not allowed",
+            ),
+            (
+                "object.spec.containers.exists(c, c.image.endsWith(':latest'))",
+                "the tag latest is not allowed",
+            ),
+            (
+                "object.spec.containers.all(c, has(c.securityContext) && has(c.securityContext.privileged) && c.securityContext.privileged)",
+                "containers must not use privileged mode",
+            ),
+            (
+                "object.spec.?hostNetwork.orValue(false) == true",
+                "hostNetwork must be false",
+            ),
+            (
+                "object.spec.containers.all(c, has(c.a) && has(c.a.allowEscalation) && c.a.allowEscalation == true)",
+                "securityContext.allowEscalation must be set to false",
+            ),
+            ("!object.spec.automount", "automount must be true"),
+            (
+                "object.roleRef.name != 'cluster-admin' && object.roleRef.kind == 'ClusterRole'",
+                "the ClusterRole cluster-admin must not be bound",
+            ),
+        ] {
+            assert!(is_found(expression, message), "{expression}: {message}");
+        }
+    }
+
+    #[test]
+    fn denied_values_have_no_finding() {
+        for (expression, message) in [
+            (
+                "has(object.spec.privileged) && object.spec.privileged == false",
+                "privileged containers are not allowed",
+            ),
+            (
+                "has(object.spec.tls) && object.spec.tls.size() > 0",
+                "tls must not be empty",
+            ),
+            (
+                "object.spec.containers.exists(c, has(c.livenessProbe))",
+                "pods without livenessProbe are not allowed",
+            ),
+            (
+                "object.spec.?hostNetwork.orValue(false) == false",
+                "hostNetwork must be false",
+            ),
+            (
+                "object.spec.a == true && object.spec.b == false",
+                "b must be false",
+            ),
+            (
+                "object.roleRef.name != 'admin' && object.roleRef.kind == 'ClusterRole'",
+                "bind a ClusterRole other than admin; Roles are not allowed",
+            ),
+            (
+                "object.spec.procMount == 'Default'",
+                "Changing the proc mount from the default is not allowed.",
+            ),
+            (
+                "!object.spec.volumes.exists(v, has(v.hostPath))",
+                "hostPath volumes are not allowed",
+            ),
+        ] {
+            assert!(!is_found(expression, message), "{expression}: {message}");
+        }
+    }
+}
