@@ -359,3 +359,54 @@ fn invalid_match_condition_removes_no_findings() {
     let mut rules = report(&text).findings.into_iter().map(|it| it.rule);
     assert!(rules.any(|rule| rule == Rule::UndefinedField));
 }
+
+#[test]
+fn notes_about_repaired_policy_are_reported() {
+    let text = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [acme.io], apiVersions: [v1], operations: [CREATE], resources: [widgets]}
+  validations:
+  - expression: object.metadata.name == 'a' ? true : false
+";
+    let rules = |text: &str| -> Vec<&'static str> {
+        let findings = report(text).findings;
+        findings.iter().map(|it| it.rule.id()).collect()
+    };
+    assert_eq!(rules(text), ["unknown-resource", "invalid-yaml"]);
+    let quoted = text.replace(
+        "object.metadata.name == 'a' ? true : false",
+        "\"object.metadata.name == 'a'\"",
+    );
+    assert_eq!(rules(&quoted), ["unknown-resource"]);
+}
+
+#[test]
+fn null_object_of_a_deletion_hides_no_findings() {
+    let text = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [''], apiVersions: [v1], operations: [CREATE, DELETE], resources: [namespaces]}
+  validations:
+  - expression: request.operation != 'DELETE' || has(object.metadata.labels) && object.metadata.labels['a'] != true
+";
+    let marked = hidden(text);
+    assert!(
+        marked.contains(&("incomparable-types", "!=".to_owned())),
+        "{marked:?}"
+    );
+    assert!(
+        marked.iter().all(|(rule, _)| *rule != "absent-object"),
+        "{marked:?}"
+    );
+    let findings = report(text).findings;
+    let help = findings.iter().filter(|it| it.rule.id() == "absent-object");
+    let mut help = help.filter_map(|it| it.help.as_deref());
+    assert!(help.any(|it| it.ends_with("continuing as if it were the deleted object")));
+}
