@@ -10,7 +10,7 @@ use crate::cel::source::{Location, SourceMap};
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::{RequestPolicy, param_kind};
 use crate::schema::Gvk;
-use crate::schema::decl_type::{DeclKind, DeclType};
+use crate::schema::decl_type::{DeclField, DeclKind, DeclType};
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::status::message;
 
@@ -46,7 +46,21 @@ pub(super) fn hint(
     let names: Vec<&str> = names.collect();
     let remedy = match misspelled_kind(policy, expression, &names) {
         Some(name) => format!("the test of the kind misspells it as `{name}`"),
-        None => "test `object.kind` first".to_owned(),
+        None => {
+            let lacking = typed.checked.iter().chain(&typed.by_wildcard.checked);
+            let lacking = lacking.filter(|gvk| kinds.contains(&message::kind(gvk)));
+            let equivalents: Vec<String> = lacking
+                .take(MAX_KINDS)
+                .filter_map(|gvk| equivalent(known, (gvk, having.first()?), (root, &path)))
+                .collect();
+            match equivalents.is_empty() {
+                true => "test `object.kind` first".to_owned(),
+                false => format!(
+                    "test `object.kind` first, and read {}",
+                    equivalents.join(" and ")
+                ),
+            }
+        }
     };
     Some(if names.len() <= MAX_KINDS {
         let (names, lack) = match names.split_last() {
@@ -62,8 +76,54 @@ pub(super) fn hint(
     })
 }
 
-/// Returns the name of a kind that the expression tests in the wrong case, such as `pod` in `kind == 'pod'`. Also
-/// searches the variables that the expression reads. `kinds` are the correct names.
+/// Maximum number of fields in the path of an equivalent field.
+const MAX_DEPTH: usize = 6;
+
+/// Returns the field of the kind `lacking` that has the name and the fields of the one at `path` of the kind `having`, for a
+/// hint. `None` if there is no such field or several, outside of the metadata and the status.
+fn equivalent(
+    known: &Known,
+    (lacking, having): (&Gvk, &Gvk),
+    (root, path): (&str, &[&str]),
+) -> Option<String> {
+    let name = path.last()?;
+    let type_ = field_type(known, having, path)?;
+    let fields = item_fields(&type_).filter(|fields| !fields.is_empty())?;
+    let names = |fields: &[DeclField]| -> Vec<Arc<str>> {
+        fields.iter().map(|field| Arc::clone(&field.name)).collect()
+    };
+    let wanted = names(fields);
+    let mut found = Vec::new();
+    let mut open = vec![(root.to_owned(), field_type(known, lacking, &[])?, 0)];
+    while let Some((parent, type_, depth)) = open.pop() {
+        for field in type_.declared_fields() {
+            if depth == 0 && matches!(&*field.name, "metadata" | "status") {
+                continue;
+            }
+            let text = format!("{parent}.{}", field.name);
+            let is_same = || item_fields(&field.type_).is_some_and(|it| names(it) == wanted);
+            if *field.name == **name && is_same() {
+                found.push(text);
+            } else if depth + 1 < MAX_DEPTH {
+                open.push((text, Arc::clone(&field.type_), depth + 1));
+            }
+        }
+    }
+    let [only] = &*found else { return None };
+    Some(format!("`{only}` of a {}", lacking.kind))
+}
+
+/// Returns the fields of an object type, or of the items of a list.
+fn item_fields(type_: &DeclType) -> Option<&[DeclField]> {
+    match &type_.kind {
+        DeclKind::Object(object) => Some(object.fields()),
+        DeclKind::List(item) => Some(item.declared_fields()),
+        _ => None,
+    }
+}
+
+/// Returns the string that the expression, or a variable that it reads, compares with the kind and that differs from one of
+/// `kinds` only in case.
 fn misspelled_kind(
     policy: &RequestPolicy,
     expression: &PolicyExpression,
@@ -220,4 +280,45 @@ fn field_type(known: &Known, gvk: &Gvk, path: &[&str]) -> Option<Arc<DeclType>> 
         }
     }
     Some(type_)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::check::{Options, run};
+
+    #[test]
+    fn hint_names_equivalent_field_of_other_kind() {
+        let read =
+            "`object.kind` first, and read `object.spec.jobTemplate.spec.template` of a CronJob;";
+        for (resources, expression, expected) in [
+            (
+                "{apiGroups: [apps, batch], apiVersions: [v1], operations: [CREATE], resources: [deployments, cronjobs]}",
+                "object.spec.template.spec.containers.size() > 0",
+                read,
+            ),
+            (
+                "{apiGroups: ['', apps], apiVersions: [v1], operations: [CREATE], resources: [pods, deployments]}",
+                "object.spec.containers.size() > 0",
+                "`object.kind` first, and read `object.spec.template.spec.containers` of a Deployment;",
+            ),
+            (
+                "{apiGroups: ['', apps], apiVersions: [v1], operations: [CREATE], resources: [pods, deployments]}",
+                "object.spec.replicas > 0",
+                "`object.kind` first;",
+            ),
+        ] {
+            let text = format!(
+                "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: a}}\nspec:\n  \
+                 matchConstraints:\n    resourceRules:\n    - {resources}\n  validations:\n  - expression: {expression}\n"
+            );
+            let options = Options {
+                paths: vec!["-".into()],
+                ..Options::default()
+            };
+            let report = run(&options, &mut text.as_bytes()).unwrap();
+            let help = report.findings.iter().filter_map(|it| it.help.as_deref());
+            let help: Vec<&str> = help.collect();
+            assert!(help.iter().any(|it| it.contains(expected)), "{help:#?}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use cel::source::SourceMap;
 
 use super::path::{self, Operator};
 use super::positions::{Elements, conjuncts};
+use super::prose::{DENIALS, OTHERS, plain_words, words_of};
 use super::quantifiers::excluded;
 use super::{Lint, denials};
 use crate::compile::CompiledPolicy;
@@ -413,11 +414,6 @@ fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
     (is_short || is_requirement(message)).then_some((phrase, operator))
 }
 
-/// Returns the words of a message, with empty words between adjacent punctuation.
-pub(super) fn words_of(message: &str) -> impl Iterator<Item = &str> + Clone {
-    message.split(|c: char| !c.is_alphanumeric())
-}
-
 /// Returns true if the message is about the allowed objects, not about the denied one.
 fn is_requirement(message: &str) -> bool {
     words_of(message).any(|word| REQUIREMENTS.contains(&word))
@@ -455,17 +451,6 @@ fn inverted_equality(
             format!("the message says `{denial}` about `{text}`, which the expression requires");
         (id, problem)
     })
-}
-
-/// Returns the words of a message between spaces, such as `1.5`, without punctuation at their ends.
-pub(super) fn plain_words(words: &str) -> Vec<&str> {
-    let words = words.split_whitespace();
-    let words = words.map(|word| {
-        word.trim_matches(|c: char| {
-            matches!(c, '\'' | '"' | '`' | '.' | ',' | ':' | '!' | '(' | ')')
-        })
-    });
-    words.filter(|word| !word.is_empty()).collect()
 }
 
 /// Returns the problem if the only test is `x != 'a'`, and the message is `x must be a` or `only a is allowed`.

@@ -23,6 +23,7 @@ mod optionals;
 pub(crate) mod path;
 mod patterns;
 mod positions;
+mod prose;
 mod quantifiers;
 mod repeats;
 mod rules;

@@ -315,15 +315,16 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A note about one of the policies `readable` is reported only with a
-/// request for which an expression fails. Other policies could not be read before the corrections. A duplicate is not
-/// reported, because the correction of a name may cause it.
+/// Returns true if a hidden finding is reported. A note is reported only with a request for which an expression fails, or if
+/// it is about an unknown resource of a policy that could not be read, that is, one that is not in `readable`. A duplicate
+/// is not reported, because the correction of a name may cause it.
 fn is_shown(finding: &Finding, readable: &HashSet<String>) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;
     }
     let is_unread = matches!(&finding.owner, Owner::Policy(name) if !readable.contains(name));
-    finding.severity != Severity::Note || finding.witness.is_some() || is_unread
+    let is_of_unread = finding.rule == Rule::UnknownResource && is_unread;
+    finding.severity != Severity::Note || finding.witness.is_some() || is_of_unread
 }
 
 /// Returns the file and the field of a finding.

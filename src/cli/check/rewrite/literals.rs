@@ -114,10 +114,22 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
     digits.parse::<f64>().ok()?;
     let unit = content.strip_prefix(digits)?;
     // In a CPU quantity, the suffix `m` means thousandths.
-    let thousandths = if unit.starts_with('m') {
-        format!("`{digits}m` for thousandths, ")
-    } else {
-        String::new()
+    let has = |name: &str| {
+        let mut tokens = 0..source.len();
+        tokens.any(|n| {
+            source.word(n) == Some(name)
+                || string_content(source, &(n..n + 1)).is_some_and(|it| it == name)
+        })
+    };
+    let is_cpu = has("cpu") && !has("memory");
+    let thousandths = match unit.starts_with('m') {
+        true if is_cpu => {
+            return Some(Proposal::hint(format!(
+                "write `{digits}m` for thousandths of a CPU"
+            )));
+        }
+        true if !has("memory") => format!("`{digits}m` for thousandths, "),
+        _ => String::new(),
     };
     let unit = unit.to_uppercase();
     let prefix = unit.chars().next().filter(|c| "KMGTPE".contains(*c))?;

@@ -2,6 +2,8 @@
 
 #![allow(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
+mod denials;
+
 use super::*;
 use crate::analysis::{Profile, type_check};
 use crate::matching;

@@ -11,6 +11,7 @@ use crate::expressions::Role;
 use crate::runtime_errors::failure_sites::{FailureSite, SitesByNode};
 use crate::subexpressions;
 use crate::subexpressions::conditions::{self, Condition};
+use crate::suggestion::Effect;
 use cel::ast::{Expr, ExprId};
 use cel::syntax::lexer;
 use cel::syntax::token::Kind;
@@ -176,13 +177,18 @@ pub(super) fn with_default(
     if is_condition && is_whole {
         replacement.push_str(" == true");
     }
+    // The other operands of a concatenation also affect the decision.
+    let is_part = default.as_ref().is_some_and(|it| it.literal == "[]")
+        && origin.ast.iter().any(|(call, _)| {
+            matches!(origin.ast.global_call(call), Some(("_+_", args)) if args.contains(&id))
+        });
     Some(Candidate {
         shown: replacement.clone(),
         bytes,
         replacement,
         default,
         is_exact: true,
-        intent: None,
+        intent: is_part.then_some(Effect::Evaluated),
     })
 }
 

@@ -631,6 +631,16 @@ fn ambiguous_expressions_have_hints_only() {
         ),
         (
             "[CREATE]",
+            "quantity('500mi').isLessThan(quantity(object.spec.template.spec.containers[0].resources.limits['cpu']))",
+            "write `500m` for thousandths of a CPU",
+        ),
+        (
+            "[CREATE]",
+            "quantity('500mi').isLessThan(quantity(object.spec.template.spec.containers[0].resources.limits['memory']))",
+            "write `500M` for powers of 1000, or `500Mi` for powers of 1024",
+        ),
+        (
+            "[CREATE]",
             "quantity('2000 m').isLessThan(quantity('1'))",
             "write `2000m`: a quantity has no spaces",
         ),
