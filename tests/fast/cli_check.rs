@@ -58,6 +58,11 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
+fn help_names_corrections() {
+    check("helps", Profile::Truthful, Exit::Findings);
+}
+
+#[test]
 fn schema_errors_have_locations() {
     check("crd_schemas", Profile::Truthful, Exit::Findings);
     let report = report("tests/cli_check/crd_schemas.yaml", Profile::Truthful);

@@ -372,8 +372,27 @@ fn call_advice(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String
         "_?_:_" | "!_" | "_&&_" | "_||_" if operands.any(|id| is_optional(ast, *id)) => {
             Some("an optional is not a bool: unwrap it with `.orValue(false)`".to_owned())
         }
+        "_?_:_" => branches_advice(ast, args),
         operator => operator_advice(operator),
     }
+}
+
+/// Returns a hint about the branches of `?:`, whose types differ. In a validation, the text for a denial is the message.
+fn branches_advice(ast: &Ast, args: &[ExprId]) -> Option<String> {
+    let [_, truthy, falsy] = args else {
+        return None;
+    };
+    Some(match (ast.expr(*truthy), ast.expr(*falsy)) {
+        (Expr::Literal(Literal::Bool(true)), Expr::Literal(Literal::String(_))) => {
+            "write only the condition, and the text in `message` or `messageExpression`".to_owned()
+        }
+        (Expr::Literal(Literal::String(_)), Expr::Literal(Literal::Bool(true))) => {
+            "write only the negated condition, and the text in `message` or `messageExpression`"
+                .to_owned()
+        }
+        _ => "the values after `?` and `:` must have the same type: convert one, as in `string(a)`"
+            .to_owned(),
+    })
 }
 
 /// Returns a hint with the operand types that an operator accepts.

@@ -96,7 +96,7 @@ pub(super) fn check(
         };
         let has_fix = error.fix.is_some() || is_of_mutation(analysis, error.index);
         let default = (!has_fix)
-            .then(|| default_help(analysis, place, error.cause))
+            .then(|| default_help(analysis, place, (error.rule, error.cause)))
             .flatten();
         let help = error.fix.into_iter().chain(default);
         let help = help.chain(others).chain(required);
@@ -185,7 +185,7 @@ fn param_scope(
 fn default_help(
     analysis: &PolicyAnalysis,
     (field_ref, location): (&str, CelLocation),
-    cause: FailureCause,
+    (rule, cause): (Rule, FailureCause),
 ) -> Option<String> {
     let expression = analysis.expression(field_ref)?;
     let text = &*expression.text;
@@ -197,14 +197,28 @@ fn default_help(
             "test the length of the string first, as in `size(a) >= {length} && ...`, or write startsWith()"
         ));
     }
-    let is_field = source.kind(n)? == Kind::Dot && source.kind(n + 1)? == Kind::Ident;
+    let noun = match rule {
+        Rule::AbsentField => "field",
+        Rule::AbsentKey => "key",
+        _ => return None,
+    };
+    let is_selection = match source.kind(n)? {
+        Kind::Dot => source.kind(n + 1)? == Kind::Ident,
+        Kind::OpenBracket => source.kind(n + 1)? == Kind::String,
+        _ => false,
+    };
     let is_absent = matches!(cause, FailureCause::Absent | FailureCause::FailingDefault);
-    (is_absent && is_field).then_some(())?;
-    let chain = source.receiver(n)?.start..n + 2;
-    let optional = optional_text(source.source(&chain)?)?;
+    (is_selection && is_absent).then_some(())?;
+    let receiver = source.receiver(n)?;
+    let optional = if source.kind(n)? == Kind::Dot {
+        optional_text(source.source(&(receiver.start..n + 2))?)?
+    } else {
+        let key = source.source(&(n + 1..n + 2))?;
+        format!("{}[?{key}]", source.source(&receiver)?)
+    };
     let shown = optional.len() <= MAX_SHOWN;
     shown.then(|| {
-        format!("write `{optional}.orValue(...)` with the value to use for an absent field")
+        format!("write `{optional}.orValue(...)` with the value to use for an absent {noun}")
     })
 }
 

@@ -220,6 +220,15 @@ impl<T> Walk<'_, T> {
             )),
             [only] if only.is_empty() => Some("move it to the top level".to_owned()),
             [only] if only != here => Some(format!("move it to `{only}`")),
+            _ if matches!(name, "matchLabels" | "matchExpressions")
+                && ["matchConstraints", "matchResources"].iter().any(|it| here.ends_with(it)) =>
+            {
+                Some(
+                    "move it to `objectSelector` for the labels of the object, or to `namespaceSelector` for those of its \
+                     namespace"
+                        .to_owned(),
+                )
+            }
             _ if here.ends_with("Selector") => Some("move it to `matchLabels`".to_owned()),
             _ if name == "validationActions" => {
                 Some("remove it: a mutating binding has no actions".to_owned())

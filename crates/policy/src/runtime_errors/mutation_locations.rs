@@ -93,6 +93,9 @@ pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str
         StepCause::Value { misplaced: Some(_) } => {
             Some("use the type name that the message expects")
         }
+        StepCause::Merge(_) if error.message.contains(": expected string, got &value.") => {
+            Some("write the value as a string, such as '5' or 'true'")
+        }
         StepCause::Merge(merge::Error::Atomic { .. }) => Some(
             "an ApplyConfiguration cannot set fields within atomic lists and maps; use a JSONPatch",
         ),

@@ -101,10 +101,14 @@ fn key(finding: &Finding) -> Key {
             | Rule::NotChecked
             | Rule::ParamKindNotFound
     );
+    // The error of the request is only known if the expressions of the policy compile.
+    let is_of_mutation = finding.rule == Rule::FailingMutation;
     let message = match finding.message.split_once(": ") {
         _ if is_of_whole => String::new(),
         // A corrected policy may fail for a different request, so the part of the message about the request is omitted.
-        Some((problem, _)) if finding.witness.is_some() => without_numbers(problem),
+        Some((problem, _)) if finding.witness.is_some() || is_of_mutation => {
+            without_numbers(problem)
+        }
         _ => without_numbers(&finding.message),
     };
     (
@@ -218,6 +222,10 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     name_assumptions(&mut report.findings, &hidden);
     remove_consequences(&mut report.findings, &mut remaining, |finding| {
         conditions.has_cause_of(finding) || fixed.contains(&key(finding))
+    });
+    remove_consequences(&mut hidden, &mut remaining, |finding| {
+        let has_witness = finding.witness.is_some();
+        has_witness || conditions.has_cause_of(finding) || fixed.contains(&key(finding))
     });
     remove_unsafe_renames(&mut report.findings, &hidden);
     report.findings.extend(hidden);

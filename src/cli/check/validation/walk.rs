@@ -207,7 +207,7 @@ fn is_empty(node: Option<&Node>) -> bool {
 }
 
 /// Values of other policy engines, each with the value of Kubernetes.
-const SYNONYMS: [(&str, &str); 24] = [
+const SYNONYMS: [(&str, &str); 29] = [
     ("ALL", "*"),
     ("ANY", "*"),
     ("PATCH", "UPDATE"),
@@ -232,6 +232,11 @@ const SYNONYMS: [(&str, &str); 24] = [
     ("!=", "NotIn"),
     ("NotEquals", "NotIn"),
     ("NotExists", "DoesNotExist"),
+    ("Denied", "Forbidden"),
+    ("Deny", "Forbidden"),
+    ("NotAllowed", "Forbidden"),
+    ("BadRequest", "Invalid"),
+    ("TooLarge", "RequestEntityTooLarge"),
 ];
 
 /// Adds a violation unless the string is one of `allowed`. A null item counts as an empty string, which is not allowed.

@@ -235,14 +235,7 @@ impl MessageWriter<'_, '_> {
             || !function.starts_with('_')
                 && !["int", "uint", "double", "-_"].contains(&&**function);
         let type_ = if takes_text { "string" } else { "int" };
-        let operand = self.operand_at(site).or_else(|| {
-            // `operand_at` does not find a macro variable, because its path is unknown. The only operand that is not a
-            // literal is used instead.
-            let is_literal =
-                |id: &&ExprId| matches!(self.evaluator.expr(node_at(**id)), Expr::Literal(_));
-            let mut others = target.iter().chain(args).filter(|id| !is_literal(id));
-            others.next().copied().filter(|_| others.next().is_none())
-        })?;
+        let operand = self.operand_at(site)?;
         let n = site.node.index;
         let text = self.source_text(n, operand);
         let text = text.or_else(|| Some(subexpressions::text(self.evaluator.ast(n)?, operand)))?;
@@ -289,8 +282,19 @@ impl MessageWriter<'_, '_> {
                 .iter()
                 .any(|symbolic| matches!(symbolic, SymbolicValue::Input { path, .. } if *path == site.path))
         };
+        // The path cannot be matched if the value is a macro variable. The operand is then the only one that is not a
+        // literal.
+        let is_literal = |id: &&ExprId| {
+            matches!(
+                self.evaluator.expr(site.node.with_id(**id)),
+                Expr::Literal(_)
+            )
+        };
+        let mut others = operands.iter().filter(|id| !is_literal(id));
+        let only = others.next().copied().filter(|_| others.next().is_none());
         // If the site is the range of a macro, the node itself denotes the input.
-        std::iter::once(id).chain(operands).find(denotes_path)
+        let mut nodes = std::iter::once(id).chain(operands.iter().copied());
+        nodes.find(denotes_path).or(only)
     }
 
     /// Returns a test for a call that parses a string, and true if it accepts all strings that the call parses.

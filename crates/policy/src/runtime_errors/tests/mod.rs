@@ -126,6 +126,7 @@ fn plain_spec() -> Json {
         "items": {"type": "array", "items": text},
         "parts": {"type": "array", "items": {"type": "object", "properties": {"name": text, "size": {"type": "integer"}}}},
         "tags": {"type": "object", "additionalProperties": text},
+        "notes": {"type": "array", "items": {"type": "object", "properties": {"text": {"type": "string", "nullable": true}}}},
     }})
 }
 
