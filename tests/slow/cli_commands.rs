@@ -740,11 +740,7 @@ fn diff_groups_changes_by_cause() {
 fn diff_without_requests_is_usage_error() {
     let ran = vap(&["diff", POLICY, POLICY], "");
     assert_eq!(ran.status, 2);
-    assert!(
-        ran.out.contains("no requests to evaluate"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.contains("no requests to evaluate"), "{}", ran.out);
     let ran = vap(&["diff", "-", POLICY], "");
     assert_eq!(ran.status, 2);
     let probes = [

@@ -62,6 +62,20 @@ pub(super) fn remove_consequences(
     let is_param_kind = |finding: &Finding| finding.rule == Rule::ParamKindNotFound;
     let has_params_without_schema = findings.iter().any(is_param_kind);
     split_api_version(findings);
+    // A dotted key such as `a.b.io/c-d` is read as selections and names, whose findings have the same fix.
+    let fix = |finding: &Finding| {
+        let fix = finding.fix.as_ref()?;
+        Some((field(finding), fix.bytes.clone(), fix.text.clone()))
+    };
+    let undeclared: Vec<_> = findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::UndeclaredReference)
+        .filter_map(fix)
+        .collect();
+    findings.retain(|finding| {
+        let is_repeated = || fix(finding).is_some_and(|fix| undeclared.contains(&fix));
+        finding.rule != Rule::NoFieldSelection || !is_repeated()
+    });
     findings.retain(|finding| {
         let field_ref = field(finding);
         let of_spec = field_ref.strip_prefix("spec.");

@@ -18,6 +18,7 @@ use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
 use crate::policy::RequestPolicy;
 use crate::policy::advice::Replacement;
+use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
 use crate::policy::rule::Rule;
@@ -25,6 +26,9 @@ use crate::policy::runtime_errors::{DenialReasons, allows_denied_requests};
 
 /// Maximum number of fixes of one policy that are compiled.
 const MAX_COMPILATIONS: u32 = 20;
+
+/// Maximum number of validations that are replaced because they do not compile.
+const MAX_INVALID: usize = 20;
 
 /// Maximum number of syntax nodes of a fixed expression.
 const MAX_NODES: usize = 100_000;
@@ -253,6 +257,8 @@ impl<'a> Fixes<'a> {
     /// `reasons` selects the denials that count.
     fn allows_denied_requests(&self, field_ref: &str, text: &str, reasons: DenialReasons) -> bool {
         let compiled = self.analysis.compiled();
+        let without_invalid = without_invalid(self.analysis, field_ref);
+        let compiled = without_invalid.as_ref().unwrap_or(compiled);
         let Some(changed) = compiled.with_expression(field_ref, text.to_owned()) else {
             return false;
         };
@@ -275,6 +281,25 @@ impl<'a> Fixes<'a> {
                     && fixed.findings().len() <= compiled.findings().len()
             })
     }
+}
+
+/// Replaces the validations that do not compile or have type errors with `true`, except the one in `field_ref`. They may deny
+/// all requests until they are corrected. `None` if there are no such validations.
+fn without_invalid(analysis: &PolicyAnalysis, field_ref: &str) -> Option<CompiledPolicy> {
+    let compiled = analysis.compiled();
+    let expressions = compiled.expressions().iter().enumerate();
+    let invalid = expressions.filter(|(n, expression)| {
+        let mut findings = analysis.typed.findings.iter();
+        let mut has_findings = || findings.any(|it| it.field_ref == expression.field_ref);
+        let is_other = expression.role == Role::Validation && expression.field_ref != field_ref;
+        is_other && (!compiled.compiles(*n) || has_findings())
+    });
+    let mut replaced: Option<CompiledPolicy> = None;
+    for (_, expression) in invalid.take(MAX_INVALID) {
+        let policy = replaced.as_ref().unwrap_or(compiled);
+        replaced = Some(policy.with_expression(&expression.field_ref, "true".to_owned())?);
+    }
+    replaced
 }
 
 /// Changes the fix of a finding to an assumption with which the check continues, and adds the reason to the help.

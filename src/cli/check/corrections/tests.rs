@@ -410,3 +410,27 @@ spec:
     let mut help = help.filter_map(|it| it.help.as_deref());
     assert!(help.any(|it| it.ends_with("continuing as if it were the deleted object")));
 }
+
+#[test]
+fn fix_that_allows_requests_is_withheld_despite_invalid_validations() {
+    let pulled = "object.spec.template.spec.containers.all(c, c.imagePullPolicy == 'always')";
+    for other in [
+        "object.spec.replicas > 1",
+        "size(object.metadata.name",
+        "object.metadata.nam == 'x'",
+    ] {
+        let text = format!(
+            "{}  - expression: {other}\n",
+            policy(
+                "{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}",
+                pulled
+            )
+        );
+        let findings = report(&text).findings;
+        let mut of_rule = findings
+            .iter()
+            .filter(|it| it.rule.id() == "impossible-value");
+        let finding = of_rule.next().unwrap();
+        assert!(finding.fix.is_none(), "{other}: {:?}", finding.fix);
+    }
+}

@@ -66,7 +66,7 @@ pub(super) fn guards(
     let disjunction = format!("{none} || {}", grouped(is_ternary, plain));
     vec![
         Candidate {
-            shown: format!("{all} && {}", grouped(is_loose && is_shown, rest)),
+            shown: format!("{all} && {}", grouped(is_loose, rest)),
             bytes: condition.bytes.clone(),
             replacement: conjunction,
             default: None,
@@ -122,11 +122,40 @@ pub(super) fn guards_of_whole(
     let is_nested = whole.bytes != condition.bytes && is_boolean(origin, whole.id);
     // Another operand of `||` may be true for an absent value. A guard of the whole expression would change this
     // result.
-    let is_alternative = is_alternative(origin, site.node.id);
+    let is_alternative = is_alternative(origin, site.node.id)
+        && !is_read_by_all(origin, whole.id, sites_by_node, site);
     if !is_shared || !is_declared || !is_nested || is_alternative {
         return Vec::new();
     }
     guards(origin, &whole, tests)
+}
+
+/// Returns true if the expression `id` is a chain of `||` each of whose operands fails for the absent value of `site`.
+fn is_read_by_all(
+    origin: &Origin<'_>,
+    id: ExprId,
+    sites_by_node: &SitesByNode<'_>,
+    site: &FailureSite,
+) -> bool {
+    let mut open = vec![id];
+    while let Some(operand) = open.pop() {
+        if let Some(("_||_", args)) = origin.ast.global_call(operand) {
+            open.extend(args);
+            continue;
+        }
+        let mut nodes = origin.ast.descendants(operand).into_iter();
+        let fails = |id: ExprId| {
+            let sites = sites_by_node.get(&(site.node.index, id.index()));
+            let mut sites = sites.into_iter().flatten();
+            sites.any(|other| other.cause == site.cause && other.path == site.path)
+        };
+        // The operands of `&&` and `?:` may be evaluated or not.
+        let is_plain = !matches!(origin.ast.global_call(operand), Some(("_&&_" | "_?_:_", _)));
+        if !is_plain || !nodes.any(fails) {
+            return false;
+        }
+    }
+    true
 }
 
 /// Returns true if the node `id` is in an operand of `||` or `?:`.
