@@ -53,12 +53,11 @@ pub(super) fn hint(
                 .take(MAX_KINDS)
                 .filter_map(|gvk| equivalent(known, (gvk, having.first()?), (root, &path)))
                 .collect();
-            match equivalents.is_empty() {
-                true => "test `object.kind` first".to_owned(),
-                false => format!(
-                    "test `object.kind` first, and read {}",
-                    equivalents.join(" and ")
-                ),
+            if equivalents.is_empty() {
+                "test `object.kind` first".to_owned()
+            } else {
+                let fields = equivalents.join(" and ");
+                format!("test `object.kind` first, and read {fields}")
             }
         }
     };
@@ -93,7 +92,7 @@ fn equivalent(
         fields.iter().map(|field| Arc::clone(&field.name)).collect()
     };
     let wanted = names(fields);
-    let mut found = Vec::new();
+    let mut equivalents = Vec::new();
     let mut open = vec![(root.to_owned(), field_type(known, lacking, &[])?, 0)];
     while let Some((parent, type_, depth)) = open.pop() {
         for field in type_.declared_fields() {
@@ -103,13 +102,13 @@ fn equivalent(
             let text = format!("{parent}.{}", field.name);
             let is_same = || item_fields(&field.type_).is_some_and(|it| names(it) == wanted);
             if *field.name == **name && is_same() {
-                found.push(text);
+                equivalents.push(text);
             } else if depth + 1 < MAX_DEPTH {
                 open.push((text, Arc::clone(&field.type_), depth + 1));
             }
         }
     }
-    let [only] = &*found else { return None };
+    let [only] = &*equivalents else { return None };
     Some(format!("`{only}` of a {}", lacking.kind))
 }
 

@@ -313,29 +313,7 @@ impl<T> Walk<'_, T> {
             };
             let message = format!("`{path}` must be {expected}, but is {actual}");
             self.add(invalid, &message, place, path, length);
-            let is_scalar = matches!(node.data, Data::Scalar(..));
-            self.help(match expected {
-                "a string" if is_scalar => Some(match choices(path) {
-                    Some(choices) => format!("write {choices}"),
-                    None => "quote the value".to_owned(),
-                }),
-                "a string" if path.contains(".matchLabels.") => match &node.data {
-                    Data::List(values) => several_values(path, values),
-                    _ => None,
-                },
-                "a number" => number_in(text).map(|number| format!("write `{number}`")),
-                "a list" if is_map_of_variables(type_, node) => Some(
-                    "write each variable as an item of the list, with the fields `name` and `expression`".to_owned(),
-                ),
-                "a list" if !text.is_empty() && text.len() <= MAX_SHOWN => {
-                    Some(format!("write `[{text}]`"))
-                }
-                "a list" => Some("write it as an item, after `- `".to_owned()),
-                "an object" => {
-                    field_of_list(type_, node).map(|field| format!("write the list in its field `{field}`"))
-                }
-                _ => None,
-            });
+            self.help(type_advice((type_, expected), node, path));
             let object = self.object;
             let (document, source) = (&object.document, &object.source);
             let fix = match expected {
@@ -435,6 +413,35 @@ impl<T> Walk<'_, T> {
         if let (Some(last), Some(advice)) = (self.findings.last_mut(), advice) {
             last.help = Some(validation::help(Some(&advice)));
         }
+    }
+}
+
+/// Returns a hint about a value that is not `expected`, which is the type of the field as part of a message.
+fn type_advice((type_, expected): (Type, &str), node: &Node, path: &str) -> Option<String> {
+    let text = node.as_str().unwrap_or_default();
+    let is_scalar = matches!(node.data, Data::Scalar(..));
+    match expected {
+        "a string" if is_scalar => Some(match choices(path) {
+            Some(choices) => format!("write {choices}"),
+            None => "quote the value".to_owned(),
+        }),
+        "a string" if path.contains(".matchLabels.") => match &node.data {
+            Data::List(values) => several_values(path, values),
+            _ => None,
+        },
+        "a number" => number_in(text).map(|number| format!("write `{number}`")),
+        "a list" if is_map_of_variables(type_, node) => Some(
+            "write each variable as an item of the list, with the fields `name` and `expression`"
+                .to_owned(),
+        ),
+        "a list" if !text.is_empty() && text.len() <= MAX_SHOWN => {
+            Some(format!("write `[{text}]`"))
+        }
+        "a list" => Some("write it as an item, after `- `".to_owned()),
+        "an object" => {
+            field_of_list(type_, node).map(|field| format!("write the list in its field `{field}`"))
+        }
+        _ => None,
     }
 }
 

@@ -92,7 +92,7 @@ fn reads_value(ast: &Ast, id: ExprId) -> bool {
     nodes.any(|id| matches!(ast.expr(id), Expr::Ident(_)))
 }
 
-/// Returns true if the two expressions have the same tokens, apart from white space and parentheses.
+/// Returns true if the two expressions have the same tokens, except for white space and parentheses.
 fn is_same(ast: &Ast, one: ExprId, other: ExprId) -> bool {
     let mut open = vec![(one, other)];
     let mut n_nodes = 0;
@@ -115,7 +115,7 @@ fn is_same(ast: &Ast, one: ExprId, other: ExprId) -> bool {
     true
 }
 
-/// Returns true if the two nodes are equal apart from their children.
+/// Returns true if the two nodes are equal except for their children.
 fn has_same_head(one: &Expr, other: &Expr) -> bool {
     match (one, other) {
         (Expr::Literal(one), Expr::Literal(other)) => one == other,

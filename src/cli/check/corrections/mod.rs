@@ -131,7 +131,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     let mut conditions = AssumedConditions::default();
     conditions.add(&report.findings);
     let mut replaced: Vec<ReplacedPart> = replaced_parts(&report.findings, &files).collect();
-    let deletions: HashSet<_> = report.findings.iter().filter_map(of_deletions).collect();
+    let deletions: HashSet<_> = report.findings.iter().filter_map(deletion_place).collect();
     let mut hidden = Vec::new();
     let mut n_written: BTreeMap<String, usize> = BTreeMap::new();
     count_policies(input, &mut n_written);
@@ -341,7 +341,7 @@ fn place_of(finding: &Finding) -> (String, Option<String>) {
 }
 
 /// Returns the expression of a finding whose assumption replaces `object` with `oldObject`, which is null for creations.
-fn of_deletions(finding: &Finding) -> Option<(String, Option<String>)> {
+fn deletion_place(finding: &Finding) -> Option<(String, Option<String>)> {
     let is_assumed = finding.rule == Rule::AbsentObject && finding.assumption.is_some();
     is_assumed.then(|| place_of(finding))
 }

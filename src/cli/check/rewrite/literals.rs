@@ -122,14 +122,15 @@ pub(super) fn quantity(source: &TokenText<'_>, n: usize) -> Option<Proposal> {
         })
     };
     let is_cpu = has("cpu") && !has("memory");
-    let thousandths = match unit.starts_with('m') {
-        true if is_cpu => {
-            return Some(Proposal::hint(format!(
-                "write `{digits}m` for thousandths of a CPU"
-            )));
-        }
-        true if !has("memory") => format!("`{digits}m` for thousandths, "),
-        _ => String::new(),
+    let is_lowercase = unit.starts_with('m');
+    if is_lowercase && is_cpu {
+        let hint = format!("write `{digits}m` for thousandths of a CPU");
+        return Some(Proposal::hint(hint));
+    }
+    let thousandths = if is_lowercase && !has("memory") {
+        format!("`{digits}m` for thousandths, ")
+    } else {
+        String::new()
     };
     let unit = unit.to_uppercase();
     let prefix = unit.chars().next().filter(|c| "KMGTPE".contains(*c))?;

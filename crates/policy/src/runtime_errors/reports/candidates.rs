@@ -285,17 +285,15 @@ impl MessageWriter<'_, '_> {
         let has_or_value = or_value(origin, site.chain).is_some();
         if let Some(condition) = condition.as_ref().filter(|_| !has_or_value) {
             candidates.extend(guards(origin, condition, &chain.tests));
-            candidates.extend(guards_of_whole(
-                origin,
-                sites_by_node,
-                (site, &chain),
-                condition,
-            ));
         }
         if let Some(path) = path.as_ref().filter(|_| has_root) {
             let default = self.default_of_alternative(origin, site, path);
             let places = (&chain, site.chain);
             candidates.extend(with_defaults(origin, places, condition.as_ref(), default));
+        }
+        if let Some(condition) = condition.as_ref().filter(|_| !has_or_value) {
+            let place = (site, &chain);
+            candidates.extend(guards_of_whole(origin, sites_by_node, place, condition));
         }
         if let Some(advice) = self.advice_for_author(origin, site, &chain, path.as_ref()) {
             return Proposal {

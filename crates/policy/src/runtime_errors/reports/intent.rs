@@ -190,8 +190,8 @@ pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
     })
 }
 
-/// Returns advice for the chain `id` within has(), as in `has(object.spec.a)`: tests of the values that may be absent before
-/// the last field. A default in place of them would have to contain the last field.
+/// Returns advice for the chain `id` within `has()`, as in `has(object.spec.a)`: tests of the values that may be absent
+/// before the last field. A default in place of them would have to contain the last field.
 pub(super) fn nested_test(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
     let (test, field) = ast.iter().find_map(|(test, expr)| match expr {
         Expr::Select {
@@ -207,9 +207,10 @@ pub(super) fn nested_test(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Optio
         matches!(ast.global_call(call), Some((operator, args))
             if args.contains(&test) && !matches!(operator, "_&&_" | "_||_" | "_?_:_"))
     });
-    Some(match is_operand {
-        true => format!("write `({text})`"),
-        false => format!("write `{text}`"),
+    Some(if is_operand {
+        format!("write `({text})`")
+    } else {
+        format!("write `{text}`")
     })
 }
 
