@@ -114,37 +114,6 @@ const EXCEPTIONS: [&str; 22] = [
     "without",
 ];
 
-/// Ends of sentences that deny the value before them.
-pub(super) const DENIALS: [&str; 8] = [
-    "is not allowed",
-    "are not allowed",
-    "is not permitted",
-    "are not permitted",
-    "is forbidden",
-    "are forbidden",
-    "is prohibited",
-    "are prohibited",
-];
-
-/// Words that indicate that a message may deny all values except the named one, as in `values other than a are
-/// forbidden`.
-pub(super) const OTHERS: [&str; 14] = [
-    "but",
-    "different",
-    "except",
-    "instead",
-    "no",
-    "non",
-    "not",
-    "only",
-    "other",
-    "outside",
-    "than",
-    "unless",
-    "without",
-    "missing",
-];
-
 /// Returns the lints of the validations of `policy` that have a message.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     let validations = policy.policy().validations.iter();

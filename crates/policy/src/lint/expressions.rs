@@ -190,7 +190,8 @@ impl Search<'_> {
             at_nodes.push((constant.at, finding));
         }
         for (id, repeat) in repeats::operands(ast) {
-            let finding = (repeat.rule, repeat.message, repeat.fix, false);
+            let fix = repeat.fix.map(Advice::from);
+            let finding = (repeat.rule, repeat.message, fix, false);
             at_nodes.push((id, finding));
         }
         for (id, expr) in ast.iter() {
@@ -222,7 +223,8 @@ impl Search<'_> {
             .or_else(|| mapped_size(ast, id))
             .or_else(|| {
                 let repeat = repeats::comparison(ast, id)?;
-                Some((repeat.rule, repeat.message, repeat.fix, false))
+                let fix = repeat.fix.map(Advice::from);
+                Some((repeat.rule, repeat.message, fix, false))
             })
             .or_else(|| self.impossible(ast, id, expr))
             .or_else(|| text_order(ast, id))

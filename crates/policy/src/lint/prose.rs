@@ -12,7 +12,8 @@ pub(super) const DENIALS: [&str; 8] = [
     "are prohibited",
 ];
 
-/// Words of a message that may be about the values other than a denied one.
+/// Words that indicate that a message may deny all values except the named one, as in `values other than a are
+/// forbidden`.
 pub(super) const OTHERS: [&str; 14] = [
     "but",
     "different",

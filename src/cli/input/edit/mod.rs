@@ -213,22 +213,6 @@ impl Edit {
     }
 }
 
-/// Converts a byte offset in a repaired text to an offset in the original text. A repair adds quotes, backslashes and
-/// indentation, or replaces tabs and outer quotes.
-fn byte_of_repaired(written: &str, repaired: &str, byte: usize) -> usize {
-    let mut rest = written.chars().peekable();
-    let mut at = 0;
-    for c in repaired.get(..byte).unwrap_or(repaired).chars() {
-        let is_replaced =
-            |old: &char| *old == '\t' && c != ' ' || c.is_alphanumeric() && "'\"".contains(*old);
-        while let Some(old) = rest.next_if(is_replaced) {
-            at += old.len_utf8();
-        }
-        at += rest.next_if_eq(&c).map_or(0, char::len_utf8);
-    }
-    at
-}
-
 /// Sorts edits of a file, and removes each edit that overlaps an earlier one.
 pub fn sort_disjoint(edits: &mut Vec<Edit>) {
     edits.sort_by_key(|edit| (edit.bytes.start, edit.bytes.end));

@@ -1,7 +1,7 @@
 //! Converts byte offsets in the replacement of an edit to offsets in the replaced part.
 
-/// Converts a byte of a repaired text to one of the text as written. A repair adds quotes, backslashes and indentation,
-/// or replaces tabs and outer quotes.
+/// Converts a byte offset in a repaired text to an offset in the original text. A repair adds quotes, backslashes and
+/// indentation, or replaces tabs and outer quotes.
 pub(super) fn byte_of_repaired(written: &str, repaired: &str, byte: usize) -> usize {
     let mut rest = written.chars().peekable();
     let mut at = 0;
