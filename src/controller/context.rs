@@ -59,7 +59,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "the lists are independent and complete in any order"
+    reason = "the lists are independent, and can finish in any order"
 )]
 struct Known {
     snapshot: bool,

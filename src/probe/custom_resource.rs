@@ -123,7 +123,7 @@ fn run_case(
     let expects_kind = case.expect.field.as_deref() == Some("kind");
     if kind != text("/spec/names/kind") && !expects_kind {
         let why = format!(
-            "the definition is for {}, but the object is a `{}`; expect an error of the field `kind` if this is intended",
+            "the definition is for {}, but the object is a `{}`; if this is intended, set `expect.field` of the case to `kind`",
             text("/spec/names/kind").unwrap_or("another kind"),
             kind.unwrap_or_default()
         );

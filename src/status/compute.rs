@@ -71,7 +71,7 @@ pub struct Observations<'a> {
     pub probes: ProbesState,
     /// The conditions that must not be False for `Ready` to be True.
     pub ready_requires: &'a BTreeSet<ConditionType>,
-    /// Inputs of the notes on conditions that may be out of date.
+    /// The inputs for `staleness::note`, which adds a note to a condition that may be out of date.
     pub staleness: Staleness<'a>,
 }
 

@@ -315,8 +315,8 @@ pub(in crate::cli) async fn read(
             Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the CustomResourceDefinition {name} cannot be read: {}", live::one_line(&error)),
-                help: "this requires the permission `get` on customresourcedefinitions.apiextensions.k8s.io; defaults of its \
-                       schema are not set"
+                help: "this requires the permission `get` on customresourcedefinitions.apiextensions.k8s.io; without the \
+                       definition, the defaults in its schema are not set"
                     .to_owned(),
                 is_fatal: false,
             }),

@@ -32,7 +32,7 @@ const UNBOUNDED: &str =
     "unbounded: the cost depends on an unknown size, such as that of `request.userInfo.extra`";
 
 /// Explains costs without an estimate.
-const UNKNOWN: &str = "unknown: the expression, or an expression of the sum, has a type error, or there is no schema of its kinds";
+const UNKNOWN: &str = "unknown: the expression (in a sum: one of its expressions) has a type error, or there is no schema for its kinds";
 
 /// Formats a table for each policy that has expressions. Each row contains the cost of an expression, or of all
 /// expressions that share a limit, and its share of the limit.

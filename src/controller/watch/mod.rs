@@ -384,7 +384,9 @@ fn report(context: &Context, source: Source, resource: &str, error: &Error) {
     if source == Source::ApiServices && reason == ErrorReason::NotFound {
         // The cluster has no API aggregation, and so no APIServices.
         if context.readiness.not_served(source) {
-            tracing::info!("{resource} is not served: aggregated APIs are not watched");
+            tracing::info!(
+                "the cluster does not serve {resource}, so aggregated APIs are not watched"
+            );
         }
         return;
     }

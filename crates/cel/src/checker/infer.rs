@@ -174,8 +174,8 @@ impl<'a> Checker<'a> {
         };
         self.set_type(id, type_);
         let name = match name.strip_prefix('.') {
-            // With the leading dot, the planner reads the name as the global variable, which a variable of a
-            // comprehension hides.
+            // A variable of a comprehension hides this global variable. The leading dot is kept, so that the planner
+            // reads the global variable.
             Some(global) if self.locals_hide_qualified_names && self.is_local(global) => name,
             Some(global) => global.into(),
             None => name,

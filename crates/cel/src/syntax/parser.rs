@@ -343,10 +343,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Returns true if the rule can continue with the current token. If the rule can continue with the next token but
-    /// not with the current one, reports the current token as extraneous and drops it.
+    /// Returns true if the rule can continue: during recovery, with the current token, or with the next token after the
+    /// current one is dropped and reported as extraneous.
     ///
-    /// In all other cases, reports an error, recovers, and returns false. The rule must then end.
+    /// Otherwise, reports an error, recovers, and returns false. The rule must then end.
     pub(super) fn sync(
         &mut self,
         next: TokenSet,

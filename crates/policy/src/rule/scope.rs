@@ -118,7 +118,9 @@ impl Rule {
         let versions = match self {
             Self::NotAType => Some("1.30 to 1.36"),
             Self::NewerFunction => Some("those before the version that introduced the function"),
-            Self::OldVersion => Some("depends on the API versions that each version serves"),
+            Self::OldVersion => {
+                Some("depends on the API versions that each Kubernetes version serves")
+            }
             Self::StaticManifest => Some("1.36 and later"),
             _ => None,
         };

@@ -413,7 +413,7 @@ rules! {
                namespace has no such object."),
         "Create the params, or correct the paramRef of the binding.";
     PartialName "partial-name":
-        "a prefix ends, or a suffix starts, within a name, so other names also match",
+        "a prefix does not end with a separator, or a suffix does not start with one, so longer names also match",
         expression(
             "request.userInfo.username.startsWith('system:serviceaccount:ci')",
             "request.userInfo.username.startsWith('system:serviceaccount:ci:')",
@@ -642,7 +642,7 @@ rules! {
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(false)",
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",
         ),
-        "Write the effective default, which is the other boolean, in `orValue()`. If the policy requires that the field is set, test it with has(). `!has(f) || f` allows all objects without the field.";
+        "In `orValue()`, write the effective default, which is the opposite of the boolean that is there now. If the policy requires the field to be set, write `has(f) && f`, not `!has(f) || f`, which allows all objects without the field.";
     WrongQuantifier "wrong-quantifier":
         "`exists()` is probably used instead of `all()`, or `all()` instead of `exists()`",
         expression(

@@ -202,7 +202,7 @@ impl Builtin {
         self.published(kind.document)
     }
 
-    /// Returns a number that identifies the document with the kind's schema.
+    /// Returns a number that identifies the document that contains the kind's schema.
     #[must_use]
     pub fn document_number(&self, gvk: &Gvk) -> Option<usize> {
         self.kinds.get(gvk).map(|kind| kind.document)

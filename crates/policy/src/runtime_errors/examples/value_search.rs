@@ -345,7 +345,7 @@ impl ValueSearch<'_, '_> {
         self.add_paths((node, scope), paths);
     }
 
-    /// Adds the paths of the inputs that `node` denotes to `paths`.
+    /// Adds to `paths` the path of each input that `node` denotes.
     fn add_paths(&self, (node, scope): (ExprRef, &Scope), paths: &mut Vec<FieldPath>) {
         let alternatives = match self.evaluator.expr(node) {
             Expr::Select {
