@@ -287,14 +287,27 @@ fn reads_of_namespace_object_for_namespaces_are_reported() {
         "namespaceObject == null || 'a' in namespaceObject.metadata.labels",
         &["always null", "read `object`, which is the Namespace"],
     );
-    let spec = "  validations:\n  - expression: \"'a' in namespaceObject.metadata.labels\"\n";
-    let all = manifest::findings(&policy(NAMESPACE, "CREATE", spec), &[]);
-    let help = all[0]["help"].as_str().unwrap_or_default();
-    assert!(
-        help.starts_with("a request for a Namespace has no namespaceObject"),
-        "{all:#?}"
-    );
-    assert_eq!(all[0]["suggestions"], json!(null), "{all:#?}");
+    for (operation, test, meant) in [
+        ("CREATE", "", "read `object`, which is the Namespace"),
+        (
+            "DELETE",
+            "",
+            "read `oldObject`, which is the deleted Namespace",
+        ),
+        (
+            "DELETE",
+            "namespaceObject != null && ",
+            "read `oldObject`, which is the deleted Namespace",
+        ),
+    ] {
+        let spec = format!(
+            "  validations:\n  - expression: \"{test}'a' in namespaceObject.metadata.labels\"\n"
+        );
+        let all = manifest::findings(&policy(NAMESPACE, operation, &spec), &[]);
+        let help = all[0]["help"].as_str().unwrap_or_default();
+        assert!(help.contains(meant), "{operation}: {all:#?}");
+        assert_eq!(all[0]["suggestions"], json!(null), "{all:#?}");
+    }
 }
 
 #[test]

@@ -27,8 +27,8 @@ use crate::policy::runtime_errors::{DenialReasons, allows_denied_requests};
 /// Maximum number of fixes of one policy that are compiled.
 const MAX_COMPILATIONS: u32 = 20;
 
-/// Maximum number of validations that are replaced because they do not compile.
-const MAX_INVALID: usize = 20;
+/// Maximum number of other validations that the trial of a fix replaces.
+const MAX_OTHERS: usize = 20;
 
 /// Maximum number of syntax nodes of a fixed expression.
 const MAX_NODES: usize = 100_000;
@@ -257,8 +257,8 @@ impl<'a> Fixes<'a> {
     /// `reasons` selects the denials that count.
     fn allows_denied_requests(&self, field_ref: &str, text: &str, reasons: DenialReasons) -> bool {
         let compiled = self.analysis.compiled();
-        let without_invalid = without_invalid(self.analysis, field_ref);
-        let compiled = without_invalid.as_ref().unwrap_or(compiled);
+        let without_others = without_others(compiled, field_ref);
+        let compiled = without_others.as_ref().unwrap_or(compiled);
         let Some(changed) = compiled.with_expression(field_ref, text.to_owned()) else {
             return false;
         };
@@ -283,19 +283,17 @@ impl<'a> Fixes<'a> {
     }
 }
 
-/// Replaces the validations that do not compile or have type errors with `true`, except the one in `field_ref`. They may deny
-/// all requests until they are corrected. `None` if there are no such validations.
-fn without_invalid(analysis: &PolicyAnalysis, field_ref: &str) -> Option<CompiledPolicy> {
-    let compiled = analysis.compiled();
-    let expressions = compiled.expressions().iter().enumerate();
-    let invalid = expressions.filter(|(n, expression)| {
-        let mut findings = analysis.typed.findings.iter();
-        let mut has_findings = || findings.any(|it| it.field_ref == expression.field_ref);
-        let is_other = expression.role == Role::Validation && expression.field_ref != field_ref;
-        is_other && (!compiled.compiles(*n) || has_findings())
-    });
+/// Replaces the other validations with `true` if `field_ref` is a validation. They may deny all requests only because of
+/// mistakes that are corrected later. `None` if there are no others.
+fn without_others(compiled: &CompiledPolicy, field_ref: &str) -> Option<CompiledPolicy> {
+    let expressions = compiled.expressions().iter();
+    let mut validations = expressions.filter(|it| it.role == Role::Validation);
+    if !validations.clone().any(|it| it.field_ref == field_ref) {
+        return None;
+    }
+    let others = validations.by_ref().filter(|it| it.field_ref != field_ref);
     let mut replaced: Option<CompiledPolicy> = None;
-    for (_, expression) in invalid.take(MAX_INVALID) {
+    for expression in others.take(MAX_OTHERS) {
         let policy = replaced.as_ref().unwrap_or(compiled);
         replaced = Some(policy.with_expression(&expression.field_ref, "true".to_owned())?);
     }

@@ -60,6 +60,9 @@ pub fn null_root_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> 
                 _ if expression.role == Role::MatchCondition => {
                     "test it in a validation, or use a namespaceSelector in matchConstraints or in the binding"
                 }
+                _ if is_namespace && is_object_null => {
+                    "read `oldObject`, which is the deleted Namespace"
+                }
                 _ if is_namespace => "read `object`, which is the Namespace",
                 _ => "remove the comparison",
             };

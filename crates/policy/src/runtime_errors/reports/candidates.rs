@@ -565,9 +565,12 @@ impl MessageWriter<'_, '_> {
                 );
             }
             Root::Namespace if &*self.resource.gvk.kind == "Namespace" => {
-                return Proposal::only_advice(
-                    "a request for a Namespace has no namespaceObject: read `object`, which is the Namespace",
-                );
+                let is_deletion = |operation: &Operation| *operation == Operation::Delete;
+                return Proposal::only_advice(if self.operations.iter().all(is_deletion) {
+                    "a request for a Namespace has no namespaceObject: read `oldObject`, which is the deleted Namespace"
+                } else {
+                    "a request for a Namespace has no namespaceObject: read `object`, which is the Namespace"
+                });
             }
             Root::Namespace | Root::Request => {
                 "or exclude cluster-scoped objects with `scope: Namespaced` in the rule: then the policy allows them"
