@@ -190,3 +190,23 @@ fn invalid_operation_delete_of_mutating_policy_causes_no_other_findings() {
         "{lines:#?}"
     );
 }
+
+#[test]
+fn binding_that_matches_no_request_does_not_hide_absent_fields() {
+    let policy = policy("a", "CREATE", "object.metadata.labels.size() > 0");
+    for resources in [
+        "resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [daemonsets]}]",
+        "resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployment]}]",
+        "objectSelector: {matchExpressions: [{key: a, operator: DoesNotExist, values: [b]}]}",
+        "namespaceSelector: {matchLabels: {a: '{{ team }}'}}",
+    ] {
+        let binding = binding("a").replacen(
+            "validationActions",
+            &format!("matchResources: {{{resources}}}, validationActions"),
+            1,
+        );
+        let lines = findings(&format!("{policy}{binding}"));
+        let is_absent = |line: &String| line.contains("absent-field");
+        assert!(lines.iter().any(is_absent), "{resources}: {lines:#?}");
+    }
+}

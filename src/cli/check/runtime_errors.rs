@@ -21,12 +21,14 @@ use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location as CelLocation, SourceMap};
 use crate::cel::syntax::token::Kind;
 use crate::cli::input::{Object, Place};
-use crate::library::format::validation;
 use crate::policy::RequestPolicy;
+use crate::policy::admission::Selector;
 use crate::policy::admission::mutation::Kinds;
 use crate::policy::advice::Replacement;
 use crate::policy::consequence::Consequence;
 use crate::policy::expressions::Role;
+use crate::policy::lint::find_in_binding;
+use crate::policy::matching;
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::{
     self, Context, FailingMutation, FailureCause, TypeErrorWitness, Uncovered, WrittenSchemas,
@@ -53,7 +55,7 @@ pub(super) fn check(
     let without_params = names.find_map(|binding| binding.value.metadata.name.as_deref());
     let kinds = known.kinds();
     let context = Context {
-        match_resources: match_resources_of_only(&with, &without),
+        match_resources: match_resources_of_only(analysis, known, (&with, &without)),
         without_params,
         kinds: (analysis.subject == SubjectKind::MutatingAdmissionPolicy).then_some(&kinds as _),
         never_has_params: with.is_empty() && without_params.is_some(),
@@ -285,17 +287,30 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
     )
 }
 
-/// Returns the matchResources of the only binding. A binding with a placeholder in a selector selects no request and is
-/// ignored.
+/// Returns the matchResources of the only binding. `None` for a binding that matches no request because of a mistake,
+/// such as disjoint rules or a placeholder in a selector: it would hide all failures.
 fn match_resources_of_only<'a>(
-    with: &[&'a Object<ValidatingAdmissionPolicyBinding>],
-    without: &[&'a Object<ValidatingAdmissionPolicyBinding>],
+    analysis: &PolicyAnalysis,
+    known: &Known,
+    (with, without): (
+        &[&'a Object<ValidatingAdmissionPolicyBinding>],
+        &[&'a Object<ValidatingAdmissionPolicyBinding>],
+    ),
 ) -> Option<&'a MatchResources> {
     let (([only], []) | ([], [only])) = (with, without) else {
         return None;
     };
-    let resources = only.value.spec.match_resources.as_ref();
-    resources.filter(|resources| has_valid_values(resources))
+    let resources = only.value.spec.match_resources.as_ref()?;
+    let selectors = [&resources.namespace_selector, &resources.object_selector];
+    let is_selector = |selector| Selector::new(selector).is_ok();
+    if !selectors.into_iter().flatten().all(is_selector)
+        || matching::match_nothing(resources, &known.mapper)
+    {
+        return None;
+    }
+    let lints = find_in_binding(analysis.compiled(), &only.value, &known.mapper);
+    let is_disjoint = lints.iter().any(|lint| lint.rule == Rule::DisjointRules);
+    (!is_disjoint).then_some(resources)
 }
 
 /// Returns the advice for a value that a mutation or its variables read.
@@ -313,19 +328,6 @@ fn mutation_help(rule: Rule, root: Root) -> String {
         _ => "has()",
     };
     format!("first test the value, for example with {test} {place}in `... ? ... : ...`")
-}
-
-/// Returns true if the values of the selectors are valid label values.
-fn has_valid_values(resources: &MatchResources) -> bool {
-    let selectors = [&resources.namespace_selector, &resources.object_selector];
-    selectors.into_iter().flatten().all(|selector| {
-        let labels = selector.match_labels.iter().flatten();
-        let of_labels = labels.map(|(_, value)| value);
-        let requirements = selector.match_expressions.iter().flatten();
-        let of_requirements = requirements.flat_map(|it| it.values.iter().flatten());
-        let mut values = of_labels.chain(of_requirements);
-        values.all(|value| validation::label_value(value.as_bytes()).is_empty())
-    })
 }
 
 /// Returns a sentence about the mutation that fails if the fix of a match condition is applied, because the condition then
