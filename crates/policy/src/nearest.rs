@@ -102,7 +102,12 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
             continue;
         }
         // The computation stops when the distance exceeds the best distance so far.
-        let Some(distance) = distance(&lower, &lower_known, best.0) else {
+        let distance = if EDIT <= best.0 && are_number_forms(&lower, &lower_known) {
+            Some(EDIT)
+        } else {
+            distance(&lower, &lower_known, best.0)
+        };
+        let Some(distance) = distance else {
             continue;
         };
         if distance > 0 && is_opposite(name, known, distance) {
@@ -119,6 +124,15 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     all.sort_unstable();
     all.truncate(MAX_TIES);
     all
+}
+
+/// Returns true if one lowercase name is the plural of the other and ends with `ies`, as in `registries`.
+fn are_number_forms(left: &str, right: &str) -> bool {
+    let is_plural_of = |plural: &str, singular: &str| {
+        let stems = plural.strip_suffix("ies").zip(singular.strip_suffix('y'));
+        stems.is_some_and(|(plural, singular)| plural == singular)
+    };
+    is_plural_of(left, right) || is_plural_of(right, left)
 }
 
 /// Removes `not`, and a verb such as `is` before it, from a lowercase name. `None` if the name does not contain `not`,
@@ -280,6 +294,8 @@ mod tests {
             ("STCP", ["TCP", "SCTP"], "SCTP"),
             ("TDP", ["TCP", "UDP"], "TCP` or `UDP"),
             ("sepc", ["spec", "status"], "spec"),
+            ("registry", ["registries", "restarts"], "registries"),
+            ("policies", ["policy", "places"], "policy"),
         ] {
             let joined = |names: [&'static str; 2]| nearest_joined(name, names.into_iter());
             assert_eq!(joined(names).as_deref(), Some(expected), "{name}");
