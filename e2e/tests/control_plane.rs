@@ -1,5 +1,5 @@
 //! Tests of the control plane. It starts, serves requests, and survives a crash of its API server. It leaves no
-//! processes or files behind, no matter how its owner exits.
+//! processes or files, no matter how its owner exits.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
