@@ -390,6 +390,11 @@ fn branches_advice(ast: &Ast, args: &[ExprId]) -> Option<String> {
             "write only the negated condition, and the text in `message` or `messageExpression`"
                 .to_owned()
         }
+        (Expr::List { .. }, Expr::Literal(Literal::Null))
+        | (Expr::Literal(Literal::Null), Expr::List { .. }) => {
+            "the values after `?` and `:` must have the same type: write `[]`, an empty list, for `null`"
+                .to_owned()
+        }
         _ => "the values after `?` and `:` must have the same type: convert one, as in `string(a)`"
             .to_owned(),
     })

@@ -149,12 +149,22 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
                     moved.unwrap_or_else(|| names_help(undefined, parent)),
                 );
             }
+            [Reached::NoIndex(missing), rest @ ..]
+                if rest
+                    .iter()
+                    .all(|it| matches!(it, Reached::NoIndex(it) if it == missing)) =>
+            {
+                let list = format!("/{}", missing.list);
+                let message =
+                    format!("`{list}` is a list, and `{path}` lacks the index of an item");
+                add(node, message, missing.help().into());
+            }
             [Reached::Value(first), ..] if name == "path" => {
                 let is_set = op.is_some_and(|(_, op)| ["add", "replace"].contains(&op));
                 let value = field("value").filter(|_| is_set);
                 let mut all = reached.iter().map(|it| match it {
                     Reached::Value(type_) => Some(*type_),
-                    Reached::Undefined(..) | Reached::Unknown => None,
+                    Reached::Undefined(..) | Reached::NoIndex(_) | Reached::Unknown => None,
                 });
                 if let Some(value) = value
                     && let Some(mistake) = value_mistake(ast, value.value, (path, first), types)
@@ -184,7 +194,10 @@ fn rooted_path_help(path: &str, types: &MatchedTypes) -> Advice {
     };
     let is_declared = |path: &String| {
         let mut all = types.all.iter();
-        all.all(|type_| !matches!(reach(type_, path), Reached::Undefined(..)))
+        all.all(|type_| {
+            let reached = reach(type_, path);
+            !matches!(reached, Reached::Undefined(..) | Reached::NoIndex(_))
+        })
     };
     let below_spec = format!("spec/{slashes}");
     match [slashes, below_spec].into_iter().find(is_declared) {
@@ -232,7 +245,32 @@ enum Reached<'t> {
     Value(&'t DeclType),
     /// The object type has no field with this name.
     Undefined(String, &'t DeclType),
+    /// The path continues after a list with a segment that is not an index.
+    NoIndex(MissingIndex),
     Unknown,
+}
+
+/// A path that lacks the index of a list.
+#[derive(PartialEq)]
+struct MissingIndex {
+    /// The path of the list, without the first `/`.
+    list: String,
+    /// The rest of the path.
+    rest: String,
+    /// True if the items of the list have the field with which the rest starts.
+    is_of_item: bool,
+}
+
+impl MissingIndex {
+    fn help(&self) -> String {
+        let Self { list, rest, .. } = self;
+        if self.is_of_item {
+            format!("add the index, as in `/{list}/0/{rest}` for the first item")
+        } else {
+            let segment = rest.split('/').next().unwrap_or(rest);
+            format!("replace `{segment}` with the index of an item, or with `-` to append an item")
+        }
+    }
 }
 
 /// Returns the type that `path` denotes in `type_`. `path` is a JSON pointer without the first `/`.
@@ -241,7 +279,16 @@ fn reach<'t>(type_: &'t DeclType, path: &str) -> Reached<'t> {
     for (depth, segment) in path.split('/').enumerate() {
         let segment = segment.replace("~1", "/").replace("~0", "~");
         current = match &current.kind {
-            DeclKind::List(elem) => elem,
+            DeclKind::List(elem) if segment == "-" || segment.parse::<i64>().is_ok() => elem,
+            DeclKind::List(elem) => {
+                let mut before = path.split('/');
+                let list: Vec<&str> = before.by_ref().take(depth).collect();
+                return Reached::NoIndex(MissingIndex {
+                    list: list.join("/"),
+                    rest: before.collect::<Vec<&str>>().join("/"),
+                    is_of_item: elem.declared_field(&segment).is_some(),
+                });
+            }
             DeclKind::Map(value) => value,
             DeclKind::Object(object) => {
                 let is_of_server = ["metadata", "apiVersion", "kind"].contains(&segment.as_str());
