@@ -316,12 +316,38 @@ fn default_value(source: &TokenText<'_>) -> Option<Proposal> {
         let list = optional_text(list)?;
         return Some(Proposal::hint(format!("write `size({list}.orValue([]))`")));
     }
-    let text = optional_text(chain_text)?;
-    // A key of an optional map may be absent, too.
-    let text = text.replace("['", "[?'").replace("[\"", "[?\"");
+    if source.kind(end) == Some(Kind::OpenParen) {
+        return method_of_optional(chain_text);
+    }
+    let text = optional_chain(chain_text)?;
     Some(Proposal::hint(format!(
         "write `{text}.orValue(...)` with the value to use for an absent field"
     )))
+}
+
+/// Returns the optional field that `chain`, such as `a?.b['c']`, reads. A key of an optional map may be absent, too.
+fn optional_chain(chain: &str) -> Option<String> {
+    let text = optional_text(chain)?;
+    Some(text.replace("['", "[?'").replace("[\"", "[?\""))
+}
+
+/// Proposes a default value for the receiver of a function call. `chain` ends with the name of the function, such as
+/// `a.b?.all`.
+fn method_of_optional(chain: &str) -> Option<Proposal> {
+    let (receiver, function) = chain.rsplit_once('.')?;
+    let optional = optional_chain(receiver.strip_suffix('?').unwrap_or(receiver))?;
+    Some(Proposal::hint(match function {
+        "all" => {
+            format!("write `{optional}.orValue([]).all(...)`, which is true for an absent field")
+        }
+        "exists" | "exists_one" | "existsOne" => format!(
+            "write `{optional}.orValue([]).{function}(...)`, which is false for an absent field"
+        ),
+        "map" | "filter" => format!("write `{optional}.orValue([]).{function}(...)`"),
+        _ => format!(
+            "write `{optional}.orValue(...).{function}(...)` with the value to use for an absent field"
+        ),
+    }))
 }
 
 /// Replaces `a if b else c` with `b ? a : c`.

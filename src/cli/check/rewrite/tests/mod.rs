@@ -593,6 +593,21 @@ fn ambiguous_expressions_have_hints_only() {
         ),
         (
             "[CREATE]",
+            "object.spec.template.spec.volumes?.all(v, has(v.emptyDir))",
+            "write `object.spec.template.spec.?volumes.orValue([]).all(...)`, which is true for an absent field",
+        ),
+        (
+            "[CREATE]",
+            "object.spec?.template.spec.volumes.exists(v, v.name == 'a')",
+            "write `object.?spec.?template.spec.volumes.orValue([]).exists(...)`, which is false for an absent field",
+        ),
+        (
+            "[CREATE]",
+            "object.spec.template.spec.nodeName?.startsWith('a')",
+            "write `object.spec.template.spec.?nodeName.orValue(...).startsWith(...)` with the value to use for an absent field",
+        ),
+        (
+            "[CREATE]",
             "object.spec.progressDeadlineSeconds < 3600s",
             "write `duration('3600s')` for a duration, or `3600` for a number",
         ),
