@@ -391,6 +391,9 @@ fn policies_that_updates_bypass_are_reported() {
         assert_eq!(created("", "pods", text), missed, "{text}");
     }
     assert_eq!(created("", "configmaps", "!has(object.data)"), missed);
+    // A ConfigMap has no `spec`.
+    let of_other_kind = "!('a' in object.spec.accessModes)";
+    assert_eq!(created("", "configmaps", of_other_kind), [""; 0]);
     let review = "object.spec.?user.orValue('') != 'a'";
     assert_eq!(
         created("authorization.k8s.io", "subjectaccessreviews", review),

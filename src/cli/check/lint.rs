@@ -38,7 +38,11 @@ pub(super) fn check(
         fix: None,
         is_harmless: false,
     });
-    let all = lint::find(analysis.compiled(), analysis.matched(), &known.mapper);
+    let all = lint::find(
+        analysis.compiled(),
+        analysis.matched(),
+        (&known.mapper, known),
+    );
     let non_optional = &analysis.typed.non_optional;
     let optionals = lint::missing_optionals(analysis.compiled(), non_optional);
     let all = all.into_iter().chain(unlike).chain(optionals);

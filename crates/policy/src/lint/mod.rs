@@ -34,6 +34,7 @@ mod texts;
 mod users;
 mod variables;
 
+use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use crate::compile::CompiledPolicy;
@@ -45,12 +46,12 @@ pub use optionals::{missing_optionals, missing_question_mark};
 pub use rules::{find_in_rules, intended_groups};
 
 /// Returns the lints of `policy`. `resources` are the resources that its rules match. `mapper` contains the served
-/// resources.
+/// resources, and `schemas` their types.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,
     resources: &[MatchedResource],
-    mapper: &RestMapper,
+    (mapper, schemas): (&RestMapper, &dyn SchemaResolver),
 ) -> Vec<Lint> {
     let mut lints = rules::find(policy, mapper);
     lints.extend(labels::find(policy));
@@ -60,7 +61,7 @@ pub fn find(
     lints.extend(expressions::find(policy, resources, mapper));
     lints.extend(containers::find(policy));
     lints.extend(names::find(policy));
-    lints.extend(operations::find(policy, mapper));
+    lints.extend(operations::find(policy, mapper, schemas));
     lints.extend(operations::absent_metadata(policy, mapper));
     lints.extend(templates::find(policy));
     lints

@@ -1,7 +1,9 @@
 //! Finds policies that match only the creation of objects, but validate fields that an update can change. Also finds
 //! policies for CONNECT that read `object.metadata`. In a CONNECT request, `object` contains options without metadata.
 
+use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
+use kubernetes::schema::{DeclKind, DeclType};
 use kubernetes::validity::may_update;
 
 use super::Lint;
@@ -17,7 +19,11 @@ use cel::source::SourceMap;
 const VIRTUAL_GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// Returns a lint if validations read a field of created objects that an update can change, and no rule matches UPDATE.
-pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint> {
+pub(super) fn find(
+    policy: &CompiledPolicy,
+    mapper: &RestMapper,
+    schemas: &dyn SchemaResolver,
+) -> Option<Lint> {
     if policy.is_mutating() {
         return None;
     }
@@ -29,14 +35,15 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Lint>
     let mut unmatched = targets.iter().filter(|target| is_unmatched(target));
     let (target, field) = unmatched.find_map(|target| {
         let kind = &target.resource.gvk;
+        let type_ = match schemas.resolve(kind) {
+            Resolution::Found(type_) => Some(type_),
+            Resolution::NotFound | Resolution::Unavailable(_) => None,
+        };
         let is_changed = |read: &&FieldRead| {
             let names: Vec<&str> = names(&read.path).collect();
-            may_update(
-                &kind.group,
-                &kind.kind,
-                &names,
-                read.access == AccessKind::Whole,
-            )
+            let is_declared = type_.as_ref().is_none_or(|it| may_have(it, &read.path));
+            let is_whole = read.access == AccessKind::Whole;
+            is_declared && may_update(&kind.group, &kind.kind, &names, is_whole)
         };
         Some((target, reads.iter().find(is_changed)?))
     })?;
@@ -124,6 +131,26 @@ fn reads(policy: &CompiledPolicy) -> Vec<FieldRead> {
     let mut reads = sources.reads();
     reads.retain(|read| !read.is_old && !read.path.is_empty());
     reads
+}
+
+/// Returns false if no object of the type has a value at the path, because its schema does not declare the field.
+fn may_have(type_: &DeclType, path: &[Step]) -> bool {
+    if matches!(path.first(), Some(Step::Field(name)) if name == "metadata") {
+        return true;
+    }
+    let mut current = type_;
+    for step in path {
+        current = match (&current.kind, step) {
+            (DeclKind::Object(object), Step::Field(name)) => match current.declared_field(name) {
+                Some(field) => &field.type_,
+                None => return object.is_open || matches!(&**name, "apiVersion" | "kind"),
+            },
+            (DeclKind::List(item) | DeclKind::Map(item), Step::Each)
+            | (DeclKind::Map(item), Step::Field(_)) => item,
+            _ => return true,
+        };
+    }
+    true
 }
 
 /// Returns the names of the fields on the path. Steps into elements of lists and maps are left out.

@@ -14,7 +14,7 @@ fn found(expression: &str) -> Vec<String> {
     let policy = policy(BOX, &["CREATE", "UPDATE"], &validation(expression));
     let matches = matching::resolve(policy.policy(), &PLAIN.mapper);
     let typed = type_check(&policy, &PLAIN.mapper, &*PLAIN, Profile::Truthful);
-    let mut lints = find(&policy, &matches.resources, &PLAIN.mapper);
+    let mut lints = find(&policy, &matches.resources, (&PLAIN.mapper, &*PLAIN));
     lints.extend(missing_optionals(&policy, &typed.non_optional));
     let lints = lints.into_iter();
     let lines = lints.flat_map(|lint| {
