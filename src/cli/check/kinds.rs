@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::known::Known;
 use super::policy::PolicyAnalysis;
 use super::tokens::TokenText;
-use crate::cel::ast::Expr;
+use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::{RequestPolicy, param_kind};
@@ -44,6 +44,9 @@ pub(super) fn hint(
     }
     let names = kinds.iter().filter_map(|kind| kind.split(' ').next_back());
     let names: Vec<&str> = names.collect();
+    if is_guarded(expression, location, &names) {
+        return None;
+    }
     let remedy = match misspelled_kind(policy, expression, &names) {
         Some(name) => format!("the test of the kind misspells it as `{name}`"),
         None => {
@@ -185,15 +188,93 @@ pub(super) fn is_of_params(expression: &PolicyExpression, location: Location) ->
     selected_path(expression, location).is_some_and(|(root, _)| root == "params")
 }
 
+/// Maximum nesting of an expression that is searched for tests of the kind.
+const MAX_NESTING: usize = 150;
+
+/// Returns true if the selection at `location` is evaluated only for the kinds with the names `kinds`, as in
+/// `object.kind != 'Pod' || ...`.
+fn is_guarded(expression: &PolicyExpression, location: Location, kinds: &[&str]) -> bool {
+    let Some((ast, id)) = selection(expression, location) else {
+        return false;
+    };
+    let mut node = ast.root();
+    for _ in 0..MAX_NESTING {
+        let mut children = Vec::new();
+        ast.for_each_child(node, |child| children.push(child));
+        let mut around = children.into_iter();
+        let Some(next) = around.find(|child| ast.descendants(*child).contains(&id)) else {
+            return false;
+        };
+        let any = |args: &[ExprId], value| {
+            let mut others = args.iter().filter(|arg| **arg != next);
+            others.any(|arg| requires_kind(ast, *arg, value, kinds))
+        };
+        let is_tested = match ast.global_call(node) {
+            Some(("_&&_", args)) => any(args, true),
+            Some(("_||_", args)) => any(args, false),
+            Some(("_?_:_", [condition, truthy, falsy])) => {
+                next == *truthy && requires_kind(ast, *condition, true, kinds)
+                    || next == *falsy && requires_kind(ast, *condition, false, kinds)
+            }
+            _ => false,
+        };
+        if is_tested {
+            return true;
+        }
+        node = next;
+    }
+    false
+}
+
+/// Returns true if `id` has the value `value` only for the kinds with the names `kinds`.
+fn requires_kind(ast: &Ast, id: ExprId, value: bool, kinds: &[&str]) -> bool {
+    let is_kind = |id: ExprId| {
+        path_from(ast, ast.expr(id)).is_some_and(|(root, path)| match root {
+            "object" | "oldObject" => path == ["kind"],
+            "request" => path == ["kind", "kind"],
+            _ => false,
+        })
+    };
+    let is_name = |id: ExprId| match ast.expr(id) {
+        Expr::Literal(Literal::String(name)) => kinds.contains(&&**name),
+        _ => false,
+    };
+    let requires = |arg: &ExprId, value| requires_kind(ast, *arg, value, kinds);
+    match (ast.global_call(id), value) {
+        (Some(("_&&_", args)), true) | (Some(("_||_", args)), false) => {
+            args.iter().any(|arg| requires(arg, value))
+        }
+        (Some(("_&&_", args)), false) | (Some(("_||_", args)), true) => {
+            args.iter().all(|arg| requires(arg, value))
+        }
+        (Some(("!_", [arg])), _) => requires(arg, !value),
+        (Some(("_==_", [a, b])), true) | (Some(("_!=_", [a, b])), false) => {
+            is_kind(*a) && is_name(*b) || is_kind(*b) && is_name(*a)
+        }
+        _ => false,
+    }
+}
+
 /// Returns the variable, and the fields that lead from it to the selection at `location`.
 fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&str, Vec<&str>)> {
+    let (ast, id) = selection(expression, location)?;
+    path_from(ast, ast.expr(id))
+}
+
+/// Returns the selection at `location` of the expression.
+fn selection(expression: &PolicyExpression, location: Location) -> Option<(&Ast, ExprId)> {
     let (ast, text) = (expression.parsed().ok()?, &expression.text);
     let byte = SourceMap::new(text).byte(location)?;
     let offset = text.get(..byte)?.chars().count();
     let mut selections = ast.iter().filter(|(id, expr)| {
         usize::try_from(ast.offset(*id)) == Ok(offset) && matches!(expr, Expr::Select { .. })
     });
-    let mut next = selections.next()?.1;
+    Some((ast, selections.next()?.0))
+}
+
+/// Returns the variable, and the fields that lead from it to the value of `expr`.
+fn path_from<'a>(ast: &'a Ast, expr: &'a Expr) -> Option<(&'a str, Vec<&'a str>)> {
+    let mut next = expr;
     let mut path = Vec::new();
     loop {
         match next {
@@ -285,6 +366,58 @@ fn field_type(known: &Known, gvk: &Gvk, path: &[&str]) -> Option<Arc<DeclType>> 
 mod tests {
     use crate::cli::check::{Options, run};
 
+    /// Returns the help texts of the findings about a policy with the validation `expression`.
+    fn helps(resources: &str, expression: &str) -> Vec<String> {
+        let text = format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: a}}\nspec:\n  \
+             matchConstraints:\n    resourceRules:\n    - {resources}\n  validations:\n  - expression: |-\n      {expression}\n"
+        );
+        let options = Options {
+            paths: vec!["-".into()],
+            ..Options::default()
+        };
+        let report = run(&options, &mut text.as_bytes()).unwrap();
+        let findings = report.findings.into_iter();
+        findings.filter_map(|it| it.help).collect()
+    }
+
+    /// The expression tests the kind that lacks the field, so the hint names a field of this kind.
+    #[test]
+    fn hint_does_not_repeat_test_of_kind() {
+        let resources = "{apiGroups: ['', storage.k8s.io], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [persistentvolumeclaims, storageclasses]}";
+        let of_kind = "did you mean `object.reclaimPolicy`?";
+        for (expression, expected) in [
+            (
+                "object.kind != 'StorageClass' || object.spec.reclaimPolicy == 'Retain'",
+                of_kind,
+            ),
+            (
+                "object.kind == 'StorageClass' && object.spec.reclaimPolicy == 'Retain'",
+                of_kind,
+            ),
+            (
+                "object.kind == 'StorageClass' ? object.spec.reclaimPolicy == 'Retain' : true",
+                of_kind,
+            ),
+            (
+                "!('StorageClass' == object.kind) || object.spec.reclaimPolicy == 'Retain'",
+                of_kind,
+            ),
+            (
+                "object.kind == 'StorageClass' && !has(object.parameters) || object.spec.volumeName == 'a'",
+                "lacks the field: test `object.kind` first",
+            ),
+            (
+                "object.metadata.name != 'a' || object.spec.volumeName == 'a'",
+                "lacks the field: test `object.kind` first",
+            ),
+        ] {
+            let help = helps(resources, expression);
+            let has_help = help.iter().any(|it| it.contains(expected));
+            assert!(has_help, "{expression}: {help:#?}");
+        }
+    }
+
     #[test]
     fn hint_names_equivalent_field_of_other_kind() {
         let read =
@@ -306,17 +439,7 @@ mod tests {
                 "`object.kind` first;",
             ),
         ] {
-            let text = format!(
-                "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: a}}\nspec:\n  \
-                 matchConstraints:\n    resourceRules:\n    - {resources}\n  validations:\n  - expression: {expression}\n"
-            );
-            let options = Options {
-                paths: vec!["-".into()],
-                ..Options::default()
-            };
-            let report = run(&options, &mut text.as_bytes()).unwrap();
-            let help = report.findings.iter().filter_map(|it| it.help.as_deref());
-            let help: Vec<&str> = help.collect();
+            let help = helps(resources, expression);
             assert!(help.iter().any(|it| it.contains(expected)), "{help:#?}");
         }
     }
