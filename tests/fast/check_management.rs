@@ -276,7 +276,7 @@ fn comment_suppresses_finding_of_its_line_or_the_next() {
             .replace("  - message", &format!("  {ALLOW}\n  - message")),
         WRONG.replace(
             "<= 50",
-            &format!("<= 50\n      && object.spec.replicas > 1 {ALLOW}"),
+            &format!("<= 50\n      && object.metadata.name != '' {ALLOW}"),
         ),
         WRONG
             .replace('\n', "\r\n")
