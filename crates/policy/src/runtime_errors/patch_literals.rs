@@ -83,26 +83,10 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
         });
     };
     let op = text("op");
-    if let Some((node, op)) = op {
-        if !OPERATIONS.contains(&op) {
-            let fix = match intended_operation(op) {
-                Some(near) => Advice::did_you_mean(Replacement::Literal(near.to_owned())),
-                None => Advice {
-                    text:
-                        "the operations are `add`, `remove`, `replace`, `copy`, `move` and `test`"
-                            .to_owned(),
-                    replacement: Some(Replacement::Assumed("add".to_owned())),
-                },
-            };
-            add(
-                node,
-                format!("`{op}` is not an operation of a JSON patch"),
-                fix,
-            );
-        } else if ["move", "copy"].contains(&op) && field("from").is_none() {
-            let fix = "add `from` with the path of the value".into();
-            add(node, format!("the operation `{op}` has no `from`"), fix);
-        }
+    if let Some((node, op)) = op
+        && let Some((message, fix)) = operation_mistake(op, field("from").is_some())
+    {
+        add(node, message, fix);
     }
     for name in ["path", "from"] {
         let Some((node, path)) = text(name) else {
@@ -182,6 +166,26 @@ fn patch_mistakes(ast: &Ast, fields: &[StructField], types: &MatchedTypes) -> Ve
         }
     }
     mistakes
+}
+
+/// Returns the mistake of an operation, as a message and advice.
+fn operation_mistake(op: &str, has_from: bool) -> Option<(String, Advice)> {
+    if !OPERATIONS.contains(&op) {
+        let fix = match intended_operation(op) {
+            Some(near) => Advice::did_you_mean(Replacement::Literal(near.to_owned())),
+            None => Advice {
+                text: "the operations are `add`, `remove`, `replace`, `copy`, `move` and `test`"
+                    .to_owned(),
+                replacement: Some(Replacement::Assumed("add".to_owned())),
+            },
+        };
+        return Some((format!("`{op}` is not an operation of a JSON patch"), fix));
+    }
+    let lacks_from = ["move", "copy"].contains(&op) && !has_from;
+    lacks_from.then(|| {
+        let message = format!("the operation `{op}` has no `from`");
+        (message, "add `from` with the path of the value".into())
+    })
 }
 
 /// Returns a hint about a path that lacks the leading `/`. Suggests the path with this `/`, or the same path below
