@@ -28,31 +28,19 @@ pub(super) fn list_of_variables<T>(object: &Object<T>, map: &Node) -> Option<Ass
 }
 
 /// Adds an assumption to each finding about a mutation whose expression is in the field of the other patch type. The
-/// assumption moves the expression or changes the patch type, whichever fits the expression. The finding about the other
-/// field is removed.
-pub(super) fn assume_patch_type(policy: &Object<RequestPolicy>, findings: &mut Vec<Finding>) {
-    let mut other_fields = Vec::new();
-    for finding in &mut *findings {
+/// assumption moves the expression or changes the patch type, whichever fits the expression.
+pub(super) fn assume_patch_type(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
+    for finding in findings {
         if finding.rule == Rule::Required
             && finding.rejected
-            && let Some(field_ref) = finding.field_ref.as_deref()
-            && let Some(edit) = patch_edit(policy, field_ref)
+            && let Some(edit) = finding
+                .field_ref
+                .as_deref()
+                .and_then(|field_ref| patch_edit(policy, field_ref))
         {
-            let mutation = field_ref
-                .rsplit_once('.')
-                .map_or("", |(mutation, _)| mutation);
-            let fields = PATCH_TYPES
-                .iter()
-                .map(|(_, field)| format!("{mutation}.{field}"));
-            other_fields.extend(fields.filter(|field| field != field_ref));
             finding.assumption = Some(Assumption::new(edit));
         }
     }
-    findings.retain(|finding| {
-        let field_ref = finding.field_ref.as_ref();
-        let is_other = field_ref.is_some_and(|field_ref| other_fields.contains(field_ref));
-        !(finding.rule == Rule::InvalidValue && is_other)
-    });
 }
 
 /// Maximum length of a condition in which variables are replaced with their expressions, in bytes.
