@@ -92,10 +92,5 @@ fn matches_nothing(object: &Object<RequestPolicy>, matches: &Matches, known: &Kn
         let is_open = rule.is_none_or(|rule| known.open_groups(rule).next().is_some());
         unserved.is_misspelled || unserved.is_known || !is_open
     };
-    matches.resources.is_empty()
-        && matches.exempt.is_empty()
-        && matches.incomplete.is_empty()
-        && matches.undiscovered.is_empty()
-        && !matches.unserved.is_empty()
-        && matches.unserved.iter().all(is_certain)
+    matches.is_nothing() && !matches.unserved.is_empty() && matches.unserved.iter().all(is_certain)
 }

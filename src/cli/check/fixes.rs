@@ -286,14 +286,12 @@ impl<'a> Fixes<'a> {
 /// Replaces the other validations with `true` if `field_ref` is a validation. They may deny all requests only because of
 /// mistakes that are corrected later. `None` if there are no others.
 fn without_others(compiled: &CompiledPolicy, field_ref: &str) -> Option<CompiledPolicy> {
-    let expressions = compiled.expressions().iter();
-    let mut validations = expressions.filter(|it| it.role == Role::Validation);
-    if !validations.clone().any(|it| it.field_ref == field_ref) {
-        return None;
-    }
-    let others = validations.by_ref().filter(|it| it.field_ref != field_ref);
+    let validations = compiled.expressions().iter();
+    let validations = validations.filter(|it| it.role == Role::Validation);
+    let (changed, others): (Vec<_>, Vec<_>) = validations.partition(|it| it.field_ref == field_ref);
+    changed.first()?;
     let mut replaced: Option<CompiledPolicy> = None;
-    for expression in others.take(MAX_OTHERS) {
+    for expression in others.into_iter().take(MAX_OTHERS) {
         let policy = replaced.as_ref().unwrap_or(compiled);
         replaced = Some(policy.with_expression(&expression.field_ref, "true".to_owned())?);
     }

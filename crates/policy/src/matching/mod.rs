@@ -152,6 +152,17 @@ pub struct Matches {
     pub undiscovered: Vec<String>,
 }
 
+impl Matches {
+    /// Returns true if the rules match no served resource, and the discovery of their groups is complete.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.resources.is_empty()
+            && self.exempt.is_empty()
+            && self.incomplete.is_empty()
+            && self.undiscovered.is_empty()
+    }
+}
+
 /// Returns the values of a list in a rule. An absent list is empty.
 fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
@@ -249,12 +260,7 @@ pub fn match_nothing(constraints: &MatchResources, mapper: &RestMapper) -> bool 
         match_constraints: Some(constraints.clone()),
         ..RequestPolicy::default()
     };
-    let matches = resolve(&policy, mapper);
-    !rules(&policy).is_empty()
-        && matches.resources.is_empty()
-        && matches.exempt.is_empty()
-        && matches.incomplete.is_empty()
-        && matches.undiscovered.is_empty()
+    !rules(&policy).is_empty() && resolve(&policy, mapper).is_nothing()
 }
 
 /// Resolves the rules of `policy` to served resources.
