@@ -8,7 +8,7 @@ use cel::source::SourceMap;
 use cel::types::Type;
 use kubernetes::schema::rest_mapper::RestMapper;
 
-use super::path::{self, Operator};
+use super::path::{self, NameTest, Operator};
 use super::{Lint, bounds, repeats};
 use crate::advice::{Advice, Replacement};
 use crate::analysis::{ConstantResult, evaluate_closed};
@@ -226,7 +226,7 @@ impl Search<'_> {
                 let fix = repeat.fix.map(Advice::from);
                 Some((repeat.rule, repeat.message, fix, false))
             })
-            .or_else(|| self.impossible(ast, id, expr))
+            .or_else(|| self.impossible(ast, id))
             .or_else(|| text_order(ast, id))
             .or_else(|| negated_exists_one(ast, id))
             .or_else(|| self.shadowed(expr))
@@ -254,34 +254,14 @@ impl Search<'_> {
     }
 
     /// Finds a comparison of a name in the request with a literal that no matched request has.
-    fn impossible(&self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
-        let (path, texts, is_not) = match expr {
-            Expr::Call {
-                function,
-                target: None,
-                args,
-            } if &**function == "@in" => {
-                let [element, list] = &**args else {
-                    return None;
-                };
-                let Expr::List { elements, .. } = ast.expr(*list) else {
-                    return None;
-                };
-                let texts = elements.iter().filter_map(|id| text(ast.expr(*id)));
-                (path::path(ast, *element)?, texts.collect::<Vec<_>>(), false)
-            }
-            _ => {
-                let compared = path::comparison(ast, id)?;
-                let Literal::String(text) = compared.literal else {
-                    return None;
-                };
-                if compared.operator.is_ordering() {
-                    return None;
-                }
-                let is_not = compared.operator == Operator::NotEqual;
-                (compared.path, vec![&**text], is_not)
-            }
-        };
+    fn impossible(&self, ast: &Ast, id: ExprId) -> Option<Found> {
+        let NameTest {
+            path,
+            names: texts,
+            operator,
+            ..
+        } = NameTest::new(ast, id)?;
+        let is_not = operator == Operator::NotEqual;
         let always = if is_not {
             "so this is always true"
         } else {
@@ -473,13 +453,6 @@ fn is_conjunct(ast: &Ast, id: ExprId) -> bool {
         }
     }
     false
-}
-
-fn text(expr: &Expr) -> Option<&str> {
-    match expr {
-        Expr::Literal(Literal::String(text)) => Some(text),
-        _ => None,
-    }
 }
 
 /// Finds an operand `true` of `||` or `false` of `&&`, which makes the result constant.

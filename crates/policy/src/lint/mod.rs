@@ -26,6 +26,7 @@ mod positions;
 mod prose;
 mod quantifiers;
 mod repeats;
+mod required_scope;
 mod rules;
 mod selectors;
 mod templates;
@@ -63,6 +64,7 @@ pub fn find(
     lints.extend(names::find(policy));
     lints.extend(operations::find(policy, mapper, schemas));
     lints.extend(operations::absent_metadata(policy, mapper));
+    lints.extend(required_scope::find(policy, mapper));
     lints.extend(templates::find(policy));
     lints
 }

@@ -124,6 +124,56 @@ pub(super) fn comparison(ast: &Ast, id: ExprId) -> Option<Comparison<'_>> {
     })
 }
 
+/// A comparison of a path with strings, such as `object.kind == 'Pod'` or `object.kind in ['Pod', 'Job']`.
+pub(super) struct NameTest<'a> {
+    pub(super) path: String,
+    /// The string literals.
+    pub(super) names: Vec<&'a str>,
+    /// `Equal` for `in`.
+    pub(super) operator: Operator,
+    /// False if the list has elements that are not string literals.
+    pub(super) is_complete: bool,
+}
+
+impl<'a> NameTest<'a> {
+    /// `None` if `id` is a different expression.
+    pub(super) fn new(ast: &'a Ast, id: ExprId) -> Option<Self> {
+        if let Some(("@in", [element, list])) = ast.global_call(id) {
+            let Expr::List { elements, .. } = ast.expr(*list) else {
+                return None;
+            };
+            let names: Vec<&str> = elements
+                .iter()
+                .filter_map(|id| string(ast.expr(*id)))
+                .collect();
+            return Some(Self {
+                path: path(ast, *element)?,
+                is_complete: names.len() == elements.len(),
+                names,
+                operator: Operator::Equal,
+            });
+        }
+        let compared = comparison(ast, id)?;
+        let Literal::String(name) = compared.literal else {
+            return None;
+        };
+        (!compared.operator.is_ordering()).then(|| Self {
+            path: compared.path,
+            names: vec![&**name],
+            operator: compared.operator,
+            is_complete: true,
+        })
+    }
+}
+
+/// Returns the value of a string literal.
+pub(super) fn string(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(Literal::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
 /// Returns the operand of a call of `size()`.
 pub(super) fn measured(ast: &Ast, id: ExprId) -> Option<ExprId> {
     let Expr::Call {

@@ -96,9 +96,9 @@ rules! {
         expression("object.metadata.name.find('[') == ''", r"object.metadata.name.find('\\[') == ''"),
         "Correct the part that the message names. The expression passes type checking, but the API server cannot compile it.";
     ConstantCondition "constant-condition":
-        "a condition is always true, or always false",
+        "a condition is always true, or always false, at least for some of the operations or kinds",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
-        "Review the condition: its value does not depend on the request. Common causes are `||` instead of `&&`, a bound that every size satisfies, the size of a list after `map()`, and a literal left over from a test.";
+        "Review the condition: its value does not depend on the request. Common causes are `||` instead of `&&`, a bound that every size satisfies, the size of a list after `map()`, a literal left over from a test, and `request.operation == 'DELETE' && ...`, which is false for all other operations, instead of `request.operation != 'DELETE' || ...`.";
     ContradictingMessage "contradicting-message":
         "a validation contradicts its message",
         spec(
