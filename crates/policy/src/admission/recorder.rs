@@ -142,7 +142,7 @@ pub(super) struct ExpressionRecorder<'a> {
     index: usize,
 }
 
-/// Records an expression that is evaluated on its own, without a policy, under the index 0.
+/// Records an expression that is evaluated without a policy. Its index in the recording is 0.
 impl Observer for Recorder {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         self.expression(0).observe(part, result, cost);
