@@ -243,7 +243,7 @@ fn required_tests(ast: &Ast) -> Option<Vec<ExprId>> {
     Some(tests)
 }
 
-/// The value whose absence or kind an operand of `||` tests.
+/// The value that a guard tests.
 enum Guarded {
     Request,
     Path(String),

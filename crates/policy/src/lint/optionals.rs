@@ -114,7 +114,7 @@ fn short(text: String) -> Option<String> {
     (text.chars().count() <= MAX_SHOWN).then_some(text)
 }
 
-/// Returns true if `or` or `orValue` is called on the result of `id`, so that the result may be an optional.
+/// Returns true if `id` is the receiver of a call of `or` or `orValue`. The value of `id` may then be an optional.
 fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
     ast.iter().any(|(_, expr)| {
         matches!(expr, Expr::Call { function, target: Some(receiver), .. }

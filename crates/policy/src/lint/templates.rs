@@ -54,7 +54,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints
 }
 
-/// Returns the first `{{ ... }}` with a name in `text`.
+/// Returns the first `{{ ... }}` in `text`. `None` if it contains no letter, is too long or contains a `"`.
 fn residue(text: &str) -> Option<&str> {
     let start = text.find("{{")?;
     let rest = text.get(start..)?;

@@ -15,7 +15,7 @@ use crate::rule::Rule;
 /// Maximum length of a literal in a message, in bytes.
 const MAX_SHOWN: usize = 80;
 
-/// The fields whose strings are images, or names of objects in the form of DNS names. None of them contains a `*`.
+/// The fields whose strings are images or names of objects. Such a string never contains a `*`.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateServiceAccountName`,
 /// `ValidateClassName`, `ValidatePriorityClassName`, `ValidateNodeName`); the grammar of images is in
