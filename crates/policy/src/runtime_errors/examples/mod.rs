@@ -61,7 +61,7 @@ pub struct Examples {
     pub attempts: Attempts,
 }
 
-/// Two neighboring values of an input, of which a validation allows one and denies the other.
+/// Two neighboring values of an input. A validation allows one of them and denies the other.
 #[derive(Clone, Debug)]
 pub struct Boundary {
     /// The input, such as `object.spec.replicas`.

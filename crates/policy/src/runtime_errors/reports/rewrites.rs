@@ -149,7 +149,7 @@ fn is_read_by_all(
             let mut sites = sites.into_iter().flatten();
             sites.any(|other| other.cause == site.cause && other.path == site.path)
         };
-        // The operands of `&&` and `?:` may be evaluated or not.
+        // The operands of `&&` and `?:` are not always evaluated.
         let is_plain = !matches!(origin.ast.global_call(operand), Some(("_&&_" | "_?_:_", _)));
         if !is_plain || !nodes.any(fails) {
             return false;
