@@ -362,7 +362,7 @@ fn add(known: &mut Option<WorstCase>, worst: Option<WorstCase>) {
 }
 
 /// Returns the stages that have expressions, with the indices of the evaluated expressions. The evaluated expressions
-/// are the stage's own expressions and the variables that those read. If expressions of several roles in a stage read
+/// are the stage's own expressions and the variables that they read. If expressions of several roles in a stage read
 /// the same variable, the variable is listed once for each of these roles.
 fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
     // If several variables have the same name, expressions read the last one.

@@ -260,7 +260,7 @@ impl Evaluation<'_> {
     }
 
     /// Returns true if only the last evaluation of `id` had the result `value`. If `id` is in nested macros, this
-    /// result ended both of them.
+    /// result ended all of them.
     fn ends_with(&self, id: ExprId, value: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let first = if value {
@@ -412,7 +412,7 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns the operands of a call whose values are worth showing: all except for literals, lists, maps and macros.
+    /// Returns the operands of a call whose values are worth showing: all except literals, lists, maps and macros.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();
