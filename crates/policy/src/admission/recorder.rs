@@ -53,7 +53,7 @@ impl Default for TextLimits {
 /// Maximum length of the formatted result of a mutation, in characters.
 const MAX_MUTATION_VALUE_TEXT: usize = 240;
 
-/// Maximum number of recorded times of one subexpression ([`RecordedValue::times`]), and of recorded keys of a map.
+/// Maximum length of [`RecordedValue::times`] and of [`RecordedValue::keys`].
 const MAX_TIMES: usize = 128;
 
 /// The results of one subexpression.

@@ -394,7 +394,6 @@ impl KindAnalysis {
         *self.is_false.entry(n).or_insert(true) &= is_false;
     }
 
-    /// Records the comparisons of incomparable and of comparable types.
     fn add_comparisons(&mut self, n: usize, outcome: &mut Interpretation) {
         let incomparable = std::mem::take(&mut outcome.incomparable).into_iter();
         if !outcome.gave_up {

@@ -291,7 +291,7 @@ impl CompiledPolicy {
         &self.findings
     }
 
-    /// Returns true if the compiler has no finding for the expression with the index `n`. It does not use schemas.
+    /// Returns true if the compiler, which does not use schemas, has no finding for the expression with the index `n`.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
         self.expressions

@@ -77,7 +77,7 @@ pub struct PolicyCosts {
 pub struct ExpressionCost {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The worst case of all kinds. `None` if the expression compiles for no kind.
+    /// The worst case among all kinds. `None` if the expression compiles for no kind.
     pub worst: Option<WorstCase>,
     /// The depth of nested loops.
     pub loops: u32,
@@ -96,7 +96,7 @@ impl ExpressionCost {
 pub struct StageCost {
     /// The stage.
     pub stage: Stage,
-    /// The worst case of all kinds. `None` if one of the expressions has no estimate.
+    /// The worst case among all kinds. `None` if one of the expressions has no estimate.
     pub worst: Option<WorstCase>,
 }
 

@@ -23,7 +23,7 @@ const PROHIBITIONS: [&str; 11] = [
     "must not use",
 ];
 
-/// Words of a message that may be about objects without the denied value, in addition to [`OTHERS`].
+/// Words that indicate a message about objects without the denied value. Used in addition to [`OTHERS`].
 const ABSENCE: [&str; 24] = [
     "allowed",
     "change",

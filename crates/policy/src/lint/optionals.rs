@@ -77,7 +77,7 @@ fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {
     })
 }
 
-/// Returns the function and the receiver of the call `id` of `or` or `orValue`.
+/// Returns the function and the receiver if `id` is a call of `or` or `orValue`.
 fn call(ast: &Ast, id: ExprId) -> Option<(&str, ExprId)> {
     match ast.expr(id) {
         Expr::Call {
@@ -127,7 +127,7 @@ fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
 #[must_use]
 pub fn missing_question_mark(ast: &Ast, id: ExprId) -> Option<u32> {
     let (function, receiver) = call(ast, id)?;
-    // With the `?`, the result of `or` is an optional, which needs a call of `or` or `orValue`.
+    // With the `?`, the result of `or` is an optional, on which `or` or `orValue` must be called.
     let keeps_value = function == "orValue" || is_unwrapped(ast, id);
     (keeps_value && selection(ast, receiver).is_some()).then(|| ast.offset(receiver))
 }

@@ -66,7 +66,8 @@ pub(super) fn operands(ast: &Ast) -> Vec<(ExprId, Repeat)> {
     repeats
 }
 
-/// Returns the operand and the number if `id` adds an integer to an operand or subtracts it. Otherwise, returns `id` and 0.
+/// Returns the operand and the added integer if `id` adds an integer to an operand. The integer is negative for a
+/// subtraction. Otherwise, returns `id` and 0.
 fn sum(ast: &Ast, id: ExprId) -> (ExprId, i64) {
     let number = |id: ExprId| match ast.expr(id) {
         Expr::Literal(Literal::Int(number)) => Some(*number),

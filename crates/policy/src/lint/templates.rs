@@ -74,7 +74,7 @@ const VARIABLES: [&str; 6] = [
     "namespaceObject.",
 ];
 
-/// Returns the first `{...}` or `${...}` in a message that contains an expression, such as `${object.metadata.name}`.
+/// Returns the first placeholder in a message: an expression in `{...}` or `${...}`, such as `${object.metadata.name}`.
 fn placeholder(message: &str) -> Option<&str> {
     message.match_indices('{').find_map(|(open, _)| {
         let rest = message.get(open..)?;

@@ -42,7 +42,6 @@ impl MatchedTypes {
     }
 }
 
-/// Returns the mistakes in the literals of a mutation.
 pub(super) fn mistakes(ast: &Ast, role: Role, types: &MatchedTypes) -> Vec<LiteralMistake> {
     let mut mistakes = Vec::new();
     for (id, expr) in ast.iter() {

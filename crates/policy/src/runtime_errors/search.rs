@@ -638,7 +638,7 @@ impl<'a> Search<'a> {
             let of_expression = type_findings
                 .iter()
                 .filter(|typed| typed.index == finding.index);
-            // Type errors on one kind do not hide the absent values of another kind.
+            // A type error for one kind does not hide an absent value for another kind.
             let mut diagnostics = of_expression.flat_map(|typed| {
                 let lists_all = typed.lists_all_kinds();
                 let of_kinds = typed.iter();

@@ -497,7 +497,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Records whether the receiver of the call `id` of `or` or `orValue` is an optional.
+    /// Records whether `receiver` is an optional. `id` is the call of `or` or `orValue`.
     fn record_receiver(&mut self, id: ExprId, receiver: ExprId, value: &AbstractValue) {
         let has_failed = self.has_failed(receiver);
         let outcome = &mut self.outcome;

@@ -34,7 +34,6 @@ pub(super) struct Refinement {
     value: AbstractValue,
 }
 
-/// A test in a condition.
 enum Test {
     /// The value has this field.
     Has(String),

@@ -221,8 +221,8 @@ pub(super) fn with_default(
     })
 }
 
-/// Applies the candidate to all occurrences of the chain in the expression. `None` if there is only one, if the chain
-/// starts at a macro variable, or if one of the occurrences is a presence test.
+/// Applies the candidate to all occurrences of the chain in the expression. `None` if there is only one occurrence, if
+/// the chain starts at a macro variable, or if one of the occurrences is a presence test.
 pub(super) fn at_all_places(
     origin: &Origin<'_>,
     chain: &OptionalChain,

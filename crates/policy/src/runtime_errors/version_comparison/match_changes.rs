@@ -182,7 +182,7 @@ impl Candidate<'_> {
         (request, namespaces)
     }
 
-    /// Returns matchResources that select only requests like this one.
+    /// Returns matchResources that select only requests like this candidate.
     fn match_resources(&self) -> MatchResources {
         let gvr = &self.resource.gvr;
         let is_named = self.name != OTHER;

@@ -506,7 +506,7 @@ impl Evaluation<'_> {
         let index = if whole.n == 1 {
             first
         } else {
-            // In nested macros, the last evaluation of the test determined the result if no earlier one had this
+            // In nested macros, the last evaluation of the test determined the result if no earlier one had the same
             // result.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;
