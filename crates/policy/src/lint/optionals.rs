@@ -77,7 +77,7 @@ fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {
     })
 }
 
-/// Returns the function and the receiver if `id` is a call of `or` or `orValue`.
+/// Returns the function and the receiver if `id` is a call with a receiver, such as a call of `or`.
 fn call(ast: &Ast, id: ExprId) -> Option<(&str, ExprId)> {
     match ast.expr(id) {
         Expr::Call {
