@@ -7,7 +7,8 @@ use std::fmt;
 pub struct Advice {
     /// The advice for the author.
     pub text: String,
-    /// The replacement, for an edit. `None` if the author has to choose or to write more than a literal.
+    /// The replacement, for an edit. `None` if several values are possible, or if the author must write more than a
+    /// literal.
     pub replacement: Option<Replacement>,
 }
 

@@ -30,9 +30,9 @@ pub enum Role {
     MessageExpression,
     /// The value of an audit annotation.
     AuditAnnotation,
-    /// The expression of a mutation that returns an object to merge.
+    /// A mutation's expression that returns an object to merge.
     ApplyConfiguration,
-    /// The expression of a mutation that returns a JSON patch.
+    /// A mutation's expression that returns a JSON patch.
     JsonPatch,
 }
 
@@ -232,7 +232,7 @@ pub(super) fn parse_all(
     })
 }
 
-/// Returns the expressions after the source of the expression with the index `n` is replaced by `text`. Expressions of
+/// Returns the expressions with `text` in place of the source of the expression with the index `n`. Expressions of
 /// mutations are only included if `has_mutations` is true. `None` if `n` is the index of a mutation, or if the
 /// expressions have too many nodes.
 pub(super) fn with_text(

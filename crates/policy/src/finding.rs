@@ -42,7 +42,7 @@ pub struct KindFindings {
 /// A fact about the findings that does not concern a single kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// This number of kinds with findings is not listed.
+    /// The number of kinds that have findings but are not listed.
     MoreKinds(usize),
     /// The expression fails for all kinds that wildcards match and for which the expression is evaluated.
     NoWildcardKind {

@@ -73,7 +73,7 @@ impl Effect {
         }
     }
 
-    /// Returns the effect as a sentence, without an initial capital letter and a final period.
+    /// Returns the effect as a sentence, without an initial capital letter or a final period.
     #[must_use]
     pub fn message(self) -> &'static str {
         match self {
@@ -91,8 +91,8 @@ impl Effect {
         }
     }
 
-    /// Returns true if, with the suggestion, this expression no longer denies the requests that it denies now under
-    /// failurePolicy Fail.
+    /// Returns true if the changed expression allows the requests for which it fails now: the validation is true, or
+    /// the match condition is false. Under failurePolicy Fail, these requests are denied now.
     #[must_use]
     pub fn may_allow(self) -> bool {
         matches!(self, Self::Passed | Self::NotMatched)

@@ -46,7 +46,7 @@ impl Binding {
         &self.spec
     }
 
-    /// Returns the actions for a validation that is false, such as `Deny` and `Warn`.
+    /// Returns the validationActions, such as `Deny` and `Warn`. They apply if a validation is false.
     #[must_use]
     pub fn validation_actions(&self) -> &[String] {
         &self.spec.validation_actions

@@ -13,7 +13,8 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim()
 }
 
-/// Returns the message of a denial without a message expression: `message`, or by default the source of the validation.
+/// Returns the message for a validation that has no message expression. If `message` is absent or blank, the result
+/// contains the source of the validation.
 pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     match trim(message.unwrap_or_default()) {
         "" => format!("failed expression: {}", trim(expression)),

@@ -1,4 +1,4 @@
-//! Admission: computes an API server's decision on a request for a policy and its bindings.
+//! Admission: computes an API server's decision on a request, given a policy and its bindings.
 //!
 //! [`Admission`] is created once per policy. [`Admission::review`] evaluates match constraints, bindings, params, match
 //! conditions, variables, validations, messages and audit annotations for a request, and returns a [`ReviewOutcome`].
@@ -74,7 +74,7 @@ pub struct Admission {
     reads: OnceLock<Vec<FieldRead>>,
 }
 
-/// The inputs of a review other than the policy and the request.
+/// All inputs of a review except the policy and the request.
 #[derive(Clone)]
 pub struct ReviewContext<'a> {
     /// The objects of the policy's paramKind, or the error if they cannot be read. Unused if the policy has no
@@ -87,7 +87,7 @@ pub struct ReviewContext<'a> {
     /// The cost budget of the validations and messages of one evaluation. The audit annotations have a separate budget
     /// of the same size.
     pub budget: u64,
-    /// Setting this flag cancels the evaluation. The outcome of a cancelled evaluation must be ignored.
+    /// Setting this flag cancels the evaluation. The outcome of a canceled evaluation must be ignored.
     pub is_cancelled: Option<Arc<AtomicBool>>,
     /// If set, records the values of all subexpressions.
     pub recorder: Option<Arc<Recorder>>,
@@ -159,7 +159,7 @@ impl Admission {
         &self.name
     }
 
-    /// Returns the fields of objects that the policy's expressions read.
+    /// Returns the object fields that the policy's expressions read.
     pub fn field_reads(&self) -> &[FieldRead] {
         self.reads
             .get_or_init(|| self.evaluator.programs().field_reads())

@@ -25,7 +25,8 @@ pub trait ParamSource {
     /// Returns an error if the objects cannot be read.
     fn get(&self, namespace: Option<&str>, name: &str) -> Result<Option<Object>, String>;
 
-    /// Returns the objects in `namespace` that `selector` selects. The policy is evaluated with them in this order.
+    /// Returns the objects in `namespace` that `selector` selects. The policy is evaluated with them in the returned
+    /// order.
     ///
     /// An API server has no fixed order. Implementations sort by namespace and name to make results reproducible.
     ///

@@ -134,7 +134,7 @@ impl Programs {
         }
     }
 
-    /// Returns the fields of objects that the expressions read. Expressions that do not compile read nothing, because
+    /// Returns the object fields that the expressions read. Expressions that do not compile read nothing, because
     /// they fail.
     pub(super) fn field_reads(&self) -> Vec<FieldRead> {
         let mut sources = Sources::default();

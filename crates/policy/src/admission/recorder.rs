@@ -53,7 +53,7 @@ impl Default for TextLimits {
 /// Maximum length of the formatted result of a mutation, in characters.
 const MAX_MUTATION_VALUE_TEXT: usize = 240;
 
-/// Maximum number of recorded times of one subexpression ([`RecordedValue::times`]), and of recorded keys of a map.
+/// Maximum length of [`RecordedValue::times`] and of [`RecordedValue::keys`].
 const MAX_TIMES: usize = 128;
 
 /// The results of one subexpression.
@@ -142,7 +142,7 @@ pub(super) struct ExpressionRecorder<'a> {
     index: usize,
 }
 
-/// Records an expression that is evaluated on its own, without a policy, under the index 0.
+/// Records an expression that is evaluated without a policy. Its index in the recording is 0.
 impl Observer for Recorder {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
         self.expression(0).observe(part, result, cost);

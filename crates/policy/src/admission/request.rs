@@ -79,7 +79,7 @@ pub struct UserInfo {
     pub extra: BTreeMap<String, Option<Vec<String>>>,
 }
 
-/// A resource that serves the same objects as the request's resource in another group or version.
+/// A resource in another group or version that serves the same objects as the request's resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Equivalent {
     /// The resource.

@@ -20,7 +20,7 @@ use cel::value::{EvalBudget, Exceeded};
 use kubernetes::library::limits::MAX_AUDIT_ANNOTATION_VALUE_LENGTH;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// The annotation key of denials in the audit event.
+/// The key of the audit annotation that lists failed validations.
 ///
 /// Source: `dispatcher.go`, `publishValidationFailureAnnotation`.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";

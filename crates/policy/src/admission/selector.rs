@@ -41,7 +41,7 @@ impl ConfigurationError {
         }
     }
 
-    /// Formats the error with the text of a version with `behavior`.
+    /// Formats the error like an API server with `behavior`.
     pub(super) fn text(&self, behavior: &Behavior) -> String {
         match self {
             Self::Text(text) => text.clone(),

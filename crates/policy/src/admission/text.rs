@@ -1,4 +1,4 @@
-//! Formats Go's quoted strings, JSON and aggregated errors.
+//! Formats quoted strings, JSON and aggregated errors as Go does.
 
 pub(super) use cel::go_text::quote as go_quote;
 pub(super) use kubernetes::go_json::push_string as push_go_json;

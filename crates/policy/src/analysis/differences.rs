@@ -23,7 +23,7 @@ use kubernetes::schema::rest_mapper::RestMapper;
 struct Rule {
     /// A stable name, used in tests and in the documentation.
     name: &'static str,
-    /// The reason why such an expression evaluates without an error.
+    /// The reason why an expression with such a difference evaluates without an error.
     reason: &'static str,
     applies: fn(&Diagnostic, &CheckedAst) -> bool,
 }

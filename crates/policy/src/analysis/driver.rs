@@ -87,7 +87,7 @@ pub(super) struct KindAnalysis {
     /// request class.
     pub(super) is_false: BTreeMap<usize, bool>,
     /// The evaluated expressions, by index. Each entry contains the number of request classes that evaluate the
-    /// expression, and one failing node for each class in which the expression selects from null.
+    /// expression, and one failing node for each class in which the expression selects a field of null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
     /// The evaluated nodes, by the index of the expression.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,
@@ -211,7 +211,7 @@ impl<'a> Driver<'a> {
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.interpret_expression(n, variable, &facts);
-            // If the expression of a variable selects from null, the variable gets the unknown value.
+            // If the expression of a variable selects a field of null, the variable gets the unknown value.
             let value = outcome
                 .as_ref()
                 .filter(|outcome| outcome.null.is_empty())
@@ -394,7 +394,6 @@ impl KindAnalysis {
         *self.is_false.entry(n).or_insert(true) &= is_false;
     }
 
-    /// Records the comparisons of incomparable and of comparable types.
     fn add_comparisons(&mut self, n: usize, outcome: &mut Interpretation) {
         let incomparable = std::mem::take(&mut outcome.incomparable).into_iter();
         if !outcome.gave_up {
@@ -462,7 +461,7 @@ impl KindAnalysis {
         })
     }
 
-    /// Adds an issue for each expression that selects from null in all request classes that evaluate it.
+    /// Adds an issue for each expression that selects a field of null in all request classes that evaluate it.
     fn find_null(&mut self) {
         let evaluated = std::mem::take(&mut self.evaluated);
         for (n, (n_evaluated, null)) in evaluated {

@@ -122,7 +122,7 @@ pub struct NonOptionalReceiver {
 }
 
 /// An expression that fails for only some of the kinds that rules match by a wildcard. Its failing subexpression
-/// evaluates without an error for other kinds of the wildcard.
+/// evaluates without an error for other kinds that the wildcard matches.
 ///
 /// This is not a type checking warning, because bindings or selectors may exclude the kinds for which the expression
 /// fails.

@@ -379,8 +379,8 @@ impl Kind {
         )
     }
 
-    /// Converts `finding` and the always-false presence tests of the expression with the index `n` to the findings for
-    /// this kind.
+    /// Returns the findings for this kind and the expression with the index `n`: `finding`, and the presence tests that
+    /// are always false.
     fn findings(
         &self,
         n: usize,

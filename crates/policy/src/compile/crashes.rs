@@ -67,7 +67,7 @@ fn object_below(type_: &Type) -> Option<String> {
     }
 }
 
-/// Returns a finding for each variable that reads itself. Evaluating such a variable never ends, and crashes the API
+/// Returns a finding for each variable that reads itself. Its evaluation recurses without end and crashes the API
 /// server. There are two cases:
 ///
 /// - The variable has the same name as an earlier variable, and reads this name.

@@ -9,7 +9,7 @@ use cel::types::Type;
 use crate::consequence::Consequence;
 use crate::rule::Rule;
 
-/// A finding from compiling an expression without schemas.
+/// A finding from the compilation of an expression. The compilation does not use schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileFinding {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.

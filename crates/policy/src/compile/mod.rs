@@ -242,7 +242,7 @@ impl CompiledPolicy {
         Some(Self::from_expressions(parts, expressions, Some(reused)))
     }
 
-    /// Returns the number of expressions outside of mutations that do not compile.
+    /// Returns the number of expressions that do not compile. Expressions of mutations are not counted.
     #[must_use]
     pub fn n_invalid(&self) -> usize {
         let expressions = self.expressions.iter().zip(&self.programs);
@@ -291,7 +291,7 @@ impl CompiledPolicy {
         &self.findings
     }
 
-    /// Returns true if compiling the expression with the index `n` without schemas had no finding.
+    /// Returns true if the compiler, which does not use schemas, has no finding for the expression with the index `n`.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
         self.expressions
@@ -355,7 +355,7 @@ impl CompiledPolicy {
     }
 
     /// Returns the expressions that do not compile in a new policy, in the API server's order. The API server rejects a
-    /// new policy that has any.
+    /// new policy with such an expression.
     #[must_use]
     pub fn refused(&self) -> Vec<CompiledExpression> {
         if self.compiles_when_new() {

@@ -12,7 +12,7 @@ use cel::checker::CheckedAst;
 use cel::cost::Path;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, ObjectShape};
 
-/// Maximum number of AST nodes of a variable's expression. The value of a longer expression has an unknown size.
+/// Maximum number of AST nodes of a variable's expression. The value of a larger expression has an unknown size.
 const MAX_COMPUTED_NODES: usize = 5_000;
 
 /// The assumed maximum number of groups of a user, and of labels and annotations of a namespace.

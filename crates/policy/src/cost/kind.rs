@@ -155,8 +155,8 @@ impl ExpressionChecker {
     }
 
     /// Checks the expression with the types of the kind. If it reads an undefined field, for example in a branch for
-    /// another kind, it is checked again without types, as the API server does. It is also checked again if operands
-    /// have different types, for example if containers are concatenated with ephemeral containers.
+    /// another kind, it is checked again without types. It is also checked again if operands have different types, for
+    /// example if containers are concatenated with ephemeral containers.
     fn check(
         &self,
         (expression, n): (&PolicyExpression, usize),

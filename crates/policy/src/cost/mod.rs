@@ -77,7 +77,7 @@ pub struct PolicyCosts {
 pub struct ExpressionCost {
     /// The path of the field in the policy, such as `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The worst case of all kinds. `None` if the expression compiles for no kind.
+    /// The worst case among all kinds. `None` if the expression compiles for no kind.
     pub worst: Option<WorstCase>,
     /// The depth of nested loops.
     pub loops: u32,
@@ -96,7 +96,7 @@ impl ExpressionCost {
 pub struct StageCost {
     /// The stage.
     pub stage: Stage,
-    /// The worst case of all kinds. `None` if one of the expressions has no estimate.
+    /// The worst case among all kinds. `None` if one of the expressions has no estimate.
     pub worst: Option<WorstCase>,
 }
 
@@ -362,7 +362,7 @@ fn add(known: &mut Option<WorstCase>, worst: Option<WorstCase>) {
 }
 
 /// Returns the stages that have expressions, with the indices of the evaluated expressions. The evaluated expressions
-/// are the stage's own expressions and the variables that those read. If expressions of several roles in a stage read
+/// are the stage's own expressions and the variables that they read. If expressions of several roles in a stage read
 /// the same variable, the variable is listed once for each of these roles.
 fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
     // If several variables have the same name, expressions read the last one.

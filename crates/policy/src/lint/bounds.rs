@@ -42,8 +42,8 @@ pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
     constants
 }
 
-/// Returns the outermost chains of `&&` and `||` in `ast`, each with its operands. Longer chains than `MAX_OPERANDS` are
-/// left out.
+/// Returns the outermost chains of `&&` and `||` in `ast`, each with its operands. Chains with more than `MAX_OPERANDS`
+/// operands are left out.
 pub(super) fn chains(ast: &Ast) -> Vec<(&str, Vec<ExprId>)> {
     let mut chains = Vec::new();
     let mut inner = vec![false; ast.len()];

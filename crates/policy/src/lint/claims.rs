@@ -206,7 +206,7 @@ pub(super) fn contradiction(ast: &Ast, message: &str) -> Option<(ExprId, String)
     of_only.or_else(|| denials::contradiction(ast, &tests, &words))
 }
 
-/// Returns the tests that an allowed object must pass, without guards. `None` if the expression has other conditions.
+/// Returns the tests that an allowed object must pass, except guards. `None` if the expression has other conditions.
 fn required_tests(ast: &Ast) -> Option<Vec<ExprId>> {
     let mut tests = Vec::new();
     let mut open = vec![ast.root()];
@@ -243,7 +243,7 @@ fn required_tests(ast: &Ast) -> Option<Vec<ExprId>> {
     Some(tests)
 }
 
-/// The value whose absence or kind an operand of `||` tests.
+/// The value that a guard tests.
 enum Guarded {
     Request,
     Path(String),

@@ -23,7 +23,7 @@ const PROHIBITIONS: [&str; 11] = [
     "must not use",
 ];
 
-/// Words of a message that may be about objects without the denied value, in addition to [`OTHERS`].
+/// Words that indicate a message about objects without the denied value. Used in addition to [`OTHERS`].
 const ABSENCE: [&str; 24] = [
     "allowed",
     "change",
@@ -82,7 +82,7 @@ pub(super) fn contradiction(ast: &Ast, tests: &[ExprId], words: &str) -> Option<
         .or_else(|| denied_value(ast, (&assertions, &tests), words))
 }
 
-/// Returns the tests of one element if the expression is `list.exists(...)`. For another expression, it is the only test.
+/// Returns the tests of one element if the expression `id` is `list.exists(...)`. Otherwise, returns only `id`.
 fn exists_tests(ast: &Ast, id: ExprId) -> Vec<ExprId> {
     if let Expr::Comprehension(fold) = ast.expr(id)
         && let ComprehensionKind::Exists(test) = comprehension_kind(ast, fold)

@@ -1,7 +1,7 @@
 //! Lints: constructs of a policy that are valid but probably mistakes.
 //!
 //! The API server accepts all of them, and most evaluate without an error. Examples are a comparison that is always
-//! false, a rule for an operation that no request has, and an ordering of strings that contain numbers. A lint is
+//! false, a rule for an operation that no request has, and `<` between strings that contain numbers. A lint is
 //! reported only if it holds for all requests. Heuristics that are sometimes wrong do not belong here.
 //!
 //! [`find`] analyzes the policy and its expressions. Comparisons of incomparable types and calls of `orValue` without an

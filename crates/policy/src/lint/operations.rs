@@ -18,7 +18,7 @@ use cel::source::SourceMap;
 /// The groups whose objects are not stored. Such objects can be created, but not updated.
 const VIRTUAL_GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// Returns a lint if validations read a field of created objects that an update can change, and no rule matches UPDATE.
+/// Returns a lint if the rules match CREATE but not UPDATE, and validations read a field that an update can change.
 pub(super) fn find(
     policy: &CompiledPolicy,
     mapper: &RestMapper,

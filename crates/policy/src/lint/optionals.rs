@@ -77,7 +77,7 @@ fn lint(policy: &CompiledPolicy, found: &NonOptionalReceiver) -> Option<Lint> {
     })
 }
 
-/// Returns the function and the receiver of the call `id` of `or` or `orValue`.
+/// Returns the function and the receiver if `id` is a call with a receiver, such as a call of `or`.
 fn call(ast: &Ast, id: ExprId) -> Option<(&str, ExprId)> {
     match ast.expr(id) {
         Expr::Call {
@@ -114,7 +114,7 @@ fn short(text: String) -> Option<String> {
     (text.chars().count() <= MAX_SHOWN).then_some(text)
 }
 
-/// Returns true if `or` or `orValue` is called on the result of `id`, so that the result may be an optional.
+/// Returns true if `id` is the receiver of a call of `or` or `orValue`. The value of `id` may then be an optional.
 fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
     ast.iter().any(|(_, expr)| {
         matches!(expr, Expr::Call { function, target: Some(receiver), .. }
@@ -127,7 +127,7 @@ fn is_unwrapped(ast: &Ast, id: ExprId) -> bool {
 #[must_use]
 pub fn missing_question_mark(ast: &Ast, id: ExprId) -> Option<u32> {
     let (function, receiver) = call(ast, id)?;
-    // With the `?`, the result of `or` is an optional, which needs a call of `or` or `orValue`.
+    // With the `?`, the result of `or` is an optional, on which `or` or `orValue` must be called.
     let keeps_value = function == "orValue" || is_unwrapped(ast, id);
     (keeps_value && selection(ast, receiver).is_some()).then(|| ast.offset(receiver))
 }

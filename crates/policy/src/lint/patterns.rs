@@ -213,7 +213,7 @@ enum Quantifier {
     Counted,
 }
 
-/// Returns the quantifier if the node is a character class or its repetition. `None` for other nodes, and for `.`.
+/// Returns the quantifier if the node is a character class or a repeated one. `None` for other nodes, and for `.`.
 fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     let node = regex.node(id);
     let is_class = |id: NodeId| matches!(regex.node(id).kind, NodeKind::Class(_));

@@ -70,7 +70,7 @@ pub(super) fn conjuncts(ast: &Ast, id: ExprId) -> Vec<ExprId> {
     conjuncts
 }
 
-/// The list or map that each use of a macro variable iterates over, by the index of the using node.
+/// The list or map over which a macro iterates, by the index of each node that uses the macro's variable.
 #[derive(Debug, Default)]
 pub(super) struct Elements(HashMap<usize, ExprId>);
 

@@ -1,6 +1,6 @@
 //! Words and phrases of messages.
 
-/// Ends of sentences that deny the value before them.
+/// Phrases at the end of a sentence that deny the value named before the phrase.
 pub(super) const DENIALS: [&str; 8] = [
     "is not allowed",
     "are not allowed",
@@ -36,7 +36,8 @@ pub(super) fn words_of(message: &str) -> impl Iterator<Item = &str> + Clone {
     message.split(|c: char| !c.is_alphanumeric())
 }
 
-/// Returns the words of a message between spaces, such as `1.5`, without punctuation at their ends.
+/// Splits a message at white space. Removes punctuation at the start and end of each word, but not within it: `1.5` is
+/// one word.
 pub(super) fn plain_words(words: &str) -> Vec<&str> {
     let words = words.split_whitespace();
     let words = words.map(|word| {

@@ -46,7 +46,7 @@ pub(super) fn comparison(ast: &Ast, id: ExprId) -> Option<Repeat> {
     })
 }
 
-/// Returns the operands of `&&` and `||` that repeat an operand directly before them.
+/// Returns the operands of `&&` and `||` that are the same as the operand directly before them.
 pub(super) fn operands(ast: &Ast) -> Vec<(ExprId, Repeat)> {
     let mut repeats = Vec::new();
     for (function, operands) in chains(ast) {
@@ -66,7 +66,8 @@ pub(super) fn operands(ast: &Ast) -> Vec<(ExprId, Repeat)> {
     repeats
 }
 
-/// Returns the operand and the number if `id` adds an integer to an operand or subtracts it. Otherwise, returns `id` and 0.
+/// Returns the operand and the added integer if `id` adds an integer to an operand. The integer is negative for a
+/// subtraction. Otherwise, returns `id` and 0.
 fn sum(ast: &Ast, id: ExprId) -> (ExprId, i64) {
     let number = |id: ExprId| match ast.expr(id) {
         Expr::Literal(Literal::Int(number)) => Some(*number),
@@ -86,7 +87,7 @@ fn sum(ast: &Ast, id: ExprId) -> (ExprId, i64) {
     sum.unwrap_or((id, 0))
 }
 
-/// Returns true if the expression reads a variable, so that its value is not a constant.
+/// Returns true if the expression contains an identifier. An expression without identifiers is a constant.
 fn reads_value(ast: &Ast, id: ExprId) -> bool {
     let mut nodes = ast.descendants(id).into_iter();
     nodes.any(|id| matches!(ast.expr(id), Expr::Ident(_)))

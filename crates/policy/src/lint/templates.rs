@@ -54,7 +54,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
     lints
 }
 
-/// Returns the first `{{ ... }}` with a name in `text`.
+/// Returns the first `{{ ... }}` in `text`. `None` if it contains no letter, is too long or contains a `"`.
 fn residue(text: &str) -> Option<&str> {
     let start = text.find("{{")?;
     let rest = text.get(start..)?;
@@ -74,7 +74,7 @@ const VARIABLES: [&str; 6] = [
     "namespaceObject.",
 ];
 
-/// Returns the first `{...}` or `${...}` in a message that contains an expression, such as `${object.metadata.name}`.
+/// Returns the first placeholder in a message: an expression in `{...}` or `${...}`, such as `${object.metadata.name}`.
 fn placeholder(message: &str) -> Option<&str> {
     message.match_indices('{').find_map(|(open, _)| {
         let rest = message.get(open..)?;

@@ -15,7 +15,7 @@ use crate::rule::Rule;
 /// Maximum length of a literal in a message, in bytes.
 const MAX_SHOWN: usize = 80;
 
-/// The fields whose strings are images, or names of objects in the form of DNS names. None of them contains a `*`.
+/// The fields whose strings are images or names of objects. Such a string never contains a `*`.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateServiceAccountName`,
 /// `ValidateClassName`, `ValidatePriorityClassName`, `ValidateNodeName`); the grammar of images is in
@@ -93,7 +93,8 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
 /// The rule, the message and the help text of a finding.
 type Finding = (Rule, String, String);
 
-/// Finds a literal with uppercase letters that is compared with the result of `lowerAscii()`, and the reverse.
+/// Finds a comparison of the result of `lowerAscii()` with a literal that contains uppercase letters. Also finds a
+/// comparison of the result of `upperAscii()` with a literal that contains lowercase letters.
 fn other_case(ast: &Ast, test: &StringTest<'_>, text: &str) -> Option<Finding> {
     let Expr::Call {
         function,

@@ -127,7 +127,7 @@ struct Finding {
     help: Option<String>,
 }
 
-/// Returns the test of a string, or the test of the elements of a list such as `'a' in request.userInfo.groups`.
+/// Returns the test if `id` tests a string, or the elements of a list as in `'a' in request.userInfo.groups`.
 fn test(ast: &Ast, id: ExprId) -> Option<StringTest<'_>> {
     if let Some(test) = string_test(ast, id) {
         return Some(test);
@@ -227,7 +227,7 @@ fn mistaken_name(subject: Subject, kind: StringTestKind, text: &str) -> Option<F
     }
 }
 
-/// Returns the name of which `text` is probably a misspelling.
+/// Returns the name that was probably intended if `text` is misspelled.
 fn nearest<'a>(text: &str, names: &[&'a str]) -> Option<&'a str> {
     // The lengths must be similar, because Kubernetes distributions define other names, such as `system:admin`.
     let near = nearest_only(text, names.iter().copied())?;

@@ -1,4 +1,4 @@
-//! Sample requests that a cluster needs to work, in the form in which its components send them.
+//! Sample requests that are essential for a cluster, in the form in which its components send them.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/kubelet/nodestatus`, `pkg/kubelet/kubelet_node_status.go` (`initialNode`),
 //! `k8s.io/component-helpers` `apimachinery/lease/controller.go`, `k8s.io/client-go` `tools/leaderelection`,
@@ -14,7 +14,7 @@ use cel::interrupt::shielded;
 use kubernetes::defaulting::{self, NOW, Stage, SubresourceRequest, UID};
 use kubernetes::schema::{Gvk, Gvr};
 
-/// A request that a cluster needs to work.
+/// A request that is essential for a cluster.
 pub(super) struct EssentialRequest {
     pub(super) request: AdmissionRequest,
     /// A description of the request, such as `the registration of a node, CREATE of nodes`.

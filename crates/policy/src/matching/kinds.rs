@@ -12,8 +12,8 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use super::{Kinds, Target, list, rules, targets};
 use crate::request_policy::RequestPolicy;
 
-/// Maximum number of checked kinds from wildcards. If wildcards match more, their kinds get no warnings, because an
-/// unchecked kind may be the intended one.
+/// Maximum number of checked kinds that only wildcards match. If wildcards match more kinds, these kinds get no
+/// warnings, because an unchecked kind may be the intended one.
 const MAX_WILDCARD_KINDS: usize = 400;
 
 /// Returns the kinds of all resources that rules match by name, sorted.

@@ -58,7 +58,7 @@ impl Operations {
         Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
     }
 
-    /// Returns the operations of requests for `resource`.
+    /// Returns the operations that requests for `resource` can have.
     ///
     /// Source: `k8s.io/kubernetes` `pkg/registry/core/rest/storage_core.go` (the storages of subresources and their
     /// verbs).
@@ -117,8 +117,8 @@ pub struct UnservedResource {
     pub name: String,
     /// The name that was probably intended, such as `deployments`.
     pub suggestion: Option<String>,
-    /// True if the suggested resource is in a group of the rule, and its name differs only in case, in number (singular
-    /// or plural) or by one edit. The name in the rule is then most likely misspelled.
+    /// True if the name in the rule is most likely misspelled. The suggested resource is then in a group of the rule.
+    /// The two names differ only in case, in number (singular or plural) or by one edit.
     pub is_misspelled: bool,
     /// True if the resource is served in another version of the group, or in a group with a similar name.
     pub is_known: bool,

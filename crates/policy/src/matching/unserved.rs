@@ -148,8 +148,8 @@ fn differ_in_domain(group: &str, other: &str) -> bool {
     matches!(parts, [Some((own, _)), Some((others, _))] if own == others)
 }
 
-/// Returns true if `group` is `served` without the last labels, such as `rbac.authorization.k8s`, or `served` with the
-/// domain of other built-in groups or a part of it, such as `apps.k8s.io` and `apps.k8s`.
+/// Returns true if `group` lacks the last labels of `served`, as in `rbac.authorization.k8s`. Also returns true if
+/// `group` is `served` with an added `.k8s.io` or `.k8s`, as in `apps.k8s.io`.
 fn differ_in_length(group: &str, served: &str) -> bool {
     let is_part = !group.is_empty()
         && served

@@ -36,7 +36,7 @@ pub enum Step {
 pub enum AccessKind {
     /// Only the presence of the value.
     Presence,
-    /// Only the number of elements, or the keys, of the value.
+    /// Only the number of elements or the keys.
     Elements,
     /// The whole value.
     Whole,

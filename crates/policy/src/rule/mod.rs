@@ -16,7 +16,7 @@ pub use table::Rule;
 pub struct Entry {
     /// The stable id, such as `undefined-field`. It does not change after a release.
     pub id: &'static str,
-    /// A summary of the rule's findings: one sentence without an initial capital letter and a final period.
+    /// A summary of the rule's findings: one sentence without an initial capital letter or a final period.
     pub summary: &'static str,
     /// An example of a finding.
     pub example: Example,

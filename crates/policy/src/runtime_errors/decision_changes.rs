@@ -1,9 +1,9 @@
 //! Compares the decisions of a policy before and after a change of one expression.
 //!
-//! The search for examples of both policies generates the requests. It finds no examples among requests that a match
-//! condition skips. For changed match conditions, the minimal requests of each kind are therefore compared too, with
-//! trial values for each input that the changed expression reads. Finally, the solver searches for requests for which the
-//! changed expression has different results.
+//! The requests come from a search for examples, which runs for both policies. It finds no examples among requests that
+//! a match condition skips. For changed match conditions, the minimal requests of each kind are therefore compared too,
+//! with trial values for each input that the changed expression reads. Finally, the solver searches for requests for
+//! which the changed expression has different results.
 
 use std::sync::Arc;
 

@@ -40,10 +40,10 @@ const MAX_KINDS: usize = 16;
 /// Maximum number of requests to try for one policy.
 const MAX_EVALUATIONS: usize = 100;
 
-/// The start of the message of a mutation that fails.
+/// The start of the message about a mutation that fails.
 const CANNOT_APPLY: &str = "the mutation cannot be applied";
 
-/// The start of the message of a mutation that fails only for objects that lack a field.
+/// The start of the message about a mutation that fails only for objects that lack a field.
 const MAY_FAIL: &str = "the mutation may fail";
 
 /// The evaluator's error if an expression reads the name of an object that has none.

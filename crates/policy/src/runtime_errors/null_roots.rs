@@ -17,7 +17,7 @@ use cel::source::SourceMap;
 
 use super::requests::kinds::operations;
 
-/// Returns a lint for each comparison with null of a variable that is always null.
+/// Returns a lint for each comparison with null in which the compared variable is always null.
 #[must_use]
 pub fn null_root_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Lint> {
     let has_any = policy

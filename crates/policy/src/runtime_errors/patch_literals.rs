@@ -1,5 +1,5 @@
-//! Checks the literals of mutations without a request: the operations, paths and values of JSON patches, and the keys of
-//! list items.
+//! Checks the literals of mutations: the operations, paths and values of JSON patches, and the keys of list items. The
+//! checks need no request.
 
 use std::sync::Arc;
 
@@ -42,7 +42,6 @@ impl MatchedTypes {
     }
 }
 
-/// Returns the mistakes in the literals of a mutation.
 pub(super) fn mistakes(ast: &Ast, role: Role, types: &MatchedTypes) -> Vec<LiteralMistake> {
     let mut mistakes = Vec::new();
     for (id, expr) in ast.iter() {
@@ -60,7 +59,7 @@ pub(super) fn mistakes(ast: &Ast, role: Role, types: &MatchedTypes) -> Vec<Liter
     mistakes
 }
 
-/// Returns the operation of a JSON patch that an unknown operation probably means.
+/// Returns the operation of a JSON patch that the author of the unknown operation `op` probably intended.
 fn intended_operation(op: &str) -> Option<&'static str> {
     match op.to_lowercase().as_str() {
         "append" | "insert" | "create" | "set" | "push" => Some("add"),

@@ -61,7 +61,7 @@ const MAX_FOUND: usize = 200;
 /// Maximum number of other kinds whose requests are used to try a changed expression.
 const MAX_OTHER_KINDS: usize = 8;
 
-/// Maximum number of changes of expressions that are tried for one policy. Further findings have no suggestions.
+/// Maximum number of proposed changes that are tried for one policy. Further findings have no suggestions.
 const MAX_TRIALS: u32 = 120;
 
 /// An expression that fails at run time for a valid request.
@@ -90,7 +90,8 @@ pub struct RuntimeErrorFinding {
     pub cause: FailureCause,
     /// The variable that contains the value.
     pub root: Root,
-    /// A change that makes `object` the deleted object, for the search for further errors in the changed expression.
+    /// A change that replaces `object` with `oldObject`. It is not suggested. The changed expression is only checked
+    /// for further errors.
     pub assumed: Option<Suggestion>,
     /// True if the params lack a value, false if the request lacks it.
     pub is_of_params: bool,
@@ -173,7 +174,7 @@ struct Search<'a> {
     /// The mutations of a mutating policy. `None` if they are not applied.
     applied: Option<AppliedMutations<'a>>,
     budget: Budget,
-    /// The number of changes of expressions that may still be tried.
+    /// The number of proposed changes that may still be tried.
     trials_left: u32,
     findings: Vec<LocatedFinding>,
     /// The signatures of the kinds that were searched within the budget.
@@ -192,7 +193,7 @@ struct Search<'a> {
 struct LocatedFinding {
     finding: RuntimeErrorFinding,
     offset: u32,
-    /// The locations of the selections and indices in the chain around the failing node.
+    /// The locations of the selections and indices in the chain that contains the failing node.
     chain: Vec<Location>,
 }
 
@@ -637,7 +638,7 @@ impl<'a> Search<'a> {
             let of_expression = type_findings
                 .iter()
                 .filter(|typed| typed.index == finding.index);
-            // Type errors on one kind do not hide the absent values of another kind.
+            // A type error for one kind does not hide an absent value for another kind.
             let mut diagnostics = of_expression.flat_map(|typed| {
                 let lists_all = typed.lists_all_kinds();
                 let of_kinds = typed.iter();

@@ -134,7 +134,6 @@ fn unproven_findings(context: &Context<'_>) -> Vec<UnprovenFinding> {
 
 struct WitnessSearch<'a> {
     policy: &'a CompiledPolicy,
-    /// The findings without a witness so far.
     unproven: Vec<UnprovenFinding>,
     budget: Budget,
     witnesses: Vec<TypeErrorWitness>,

@@ -23,7 +23,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Returns `text`, an expression with `||` that replaces the condition, with parentheses if they are needed.
+    /// Returns `text`, in parentheses if it needs them. `text` is an expression with `||` that replaces the condition.
     #[must_use]
     pub fn disjunction(&self, text: &str) -> String {
         if self.is_beside_and {

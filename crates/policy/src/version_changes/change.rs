@@ -1,4 +1,4 @@
-//! The type of an API server change, and the releases that contain the change.
+//! Changes of the API server, and the releases that contain them.
 
 use std::fmt;
 

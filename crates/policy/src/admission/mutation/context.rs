@@ -9,7 +9,7 @@ use crate::admission::Authorizer;
 use crate::admission::namespace::NamespaceSource;
 use crate::admission::recorder::Recorder;
 
-/// The inputs of a mutation other than the policies and the request.
+/// All inputs of a mutation except the policies and the request.
 #[derive(Clone)]
 pub struct MutationContext<'a> {
     /// The types and defaults of the objects' kinds.
@@ -21,7 +21,7 @@ pub struct MutationContext<'a> {
     /// If true, the policies are invoked in reverse order. An API server has no defined order. A result that differs in
     /// reverse order is therefore not reliable.
     pub is_reversed: bool,
-    /// Setting this flag cancels the evaluation. The outcome of a cancelled evaluation must be ignored.
+    /// Setting this flag cancels the evaluation. The outcome of a canceled evaluation must be ignored.
     pub is_cancelled: Option<Arc<AtomicBool>>,
     /// If set, records the values of all subexpressions.
     pub recorder: Option<Arc<Recorder>>,

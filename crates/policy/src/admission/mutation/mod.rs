@@ -543,7 +543,8 @@ impl<'a> Run<'a> {
         self.take_object(version)
     }
 
-    /// Stores the object after the last mutation as the object of the request. Returns true if the object changed.
+    /// Stores `version`, the result of the last mutation, as the object of the request. Returns true if the object
+    /// changed.
     fn take_object(&mut self, version: VersionedObject) -> Result<bool, Status> {
         if version.is_changed {
             self.again.append(&mut self.previously);

@@ -47,8 +47,8 @@ mod tests {
     const UNREADABLE: &str = r#"[JSONPatch{op: "add", path: "/spec/replicas", value: "two"}]"#;
     const UNKNOWN: &str = r#"[JSONPatch{op: "add", path: "/spec/replica", value: 2}]"#;
     const UNSET: &str = r#"[JSONPatch{op: "remove", path: "/spec/progressDeadlineSeconds"}]"#;
-    /// A mutation that succeeds only if the field has its default value. After [`UNSET`] removes the field, it succeeds
-    /// only if the API server sets the default again.
+    /// A mutation that succeeds only if `progressDeadlineSeconds` has its default value. After [`UNSET`] removes the
+    /// field, the mutation succeeds only if the API server sets the default again.
     const DEFAULTED: &str = "object.spec.progressDeadlineSeconds == 600 ? [] : [JSONPatch{}]";
     const FAILS: &str = "object.spec.missing ? [] : []";
 

@@ -22,7 +22,8 @@ fn spec(variables: &[(String, String)], expression: &str) -> Json {
     json!({"variables": variables, "validations": [{"expression": expression}]})
 }
 
-/// Returns variables `v0`, `v1` and so on. `v0` is `first`, and each other variable is `step` of its predecessor.
+/// Returns variables `v0`, `v1` and so on. The expression of `v0` is `first`. Each other expression is the result of
+/// `step` for a reference to the preceding variable.
 fn chain(length: usize, first: &str, step: impl Fn(&str) -> String) -> Vec<(String, String)> {
     let one = |n: usize| match n.checked_sub(1) {
         None => ("v0".to_owned(), first.to_owned()),

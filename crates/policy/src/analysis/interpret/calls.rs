@@ -14,7 +14,7 @@ use super::{Incomparable, constants};
 /// Maximum length of a concatenation of constants. Longer results are not tracked as constants.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Returns true if an operation that fails only for `alternative` is not reported. This is the case for a default, and
+/// Returns true if a failure that occurs only for `alternative` is not reported. This is the case for a default, and
 /// for null if the value has other alternatives.
 fn is_weak(alternative: &Alternative, n_alternatives: usize) -> bool {
     alternative.is_default || alternative.shape.is_null() && n_alternatives > 1
@@ -497,7 +497,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Records whether the receiver of the call `id` of `or` or `orValue` is an optional.
+    /// Records whether `receiver` is an optional. `id` is the call of `or` or `orValue`.
     fn record_receiver(&mut self, id: ExprId, receiver: ExprId, value: &AbstractValue) {
         let has_failed = self.has_failed(receiver);
         let outcome = &mut self.outcome;

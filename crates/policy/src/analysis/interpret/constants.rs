@@ -191,7 +191,8 @@ impl Tree {
     }
 }
 
-/// Converts a result to a constant. `None` if the result is too large or of a type without constants.
+/// Converts a result to a constant. `None` if the result is too large, or if [`Const`] does not represent
+/// its type.
 fn read(value: &Value, depth: u8) -> Option<Const> {
     Some(match value {
         Value::Null => Const::Null,

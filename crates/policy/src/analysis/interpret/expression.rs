@@ -550,8 +550,8 @@ fn undefined(field: &str, candidates: Candidates) -> Selected {
     Selected::Unfit(DiagnosticKind::UndefinedField(undefined))
 }
 
-/// Returns `field` if no possible value can have it. `None` if a possible value may have the field, or if none is an
-/// object or an optional object.
+/// Returns `field` if no possible value can have it. `None` if a possible value may have the field, or if no possible
+/// value is an object or an optional object.
 fn undeclared(value: &AbstractValue, field: &str) -> Option<UndefinedField> {
     let mut undefined = None;
     for alternative in value.alternatives() {

@@ -9,7 +9,7 @@ use cel::types::Type;
 use super::expression::Interpreter;
 use super::value::{AbstractType, AbstractValue, Const};
 
-/// Maximum number of iterations without reaching a fixpoint. After them, the accumulator becomes unknown.
+/// Maximum number of iterations. If the accumulator has not reached a fixpoint by then, it becomes unknown.
 const MAX_ITERATIONS: u32 = 4;
 
 /// Maximum number of elements for interpreting a list element by element.

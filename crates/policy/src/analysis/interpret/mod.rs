@@ -97,7 +97,7 @@ impl Issue {
     }
 }
 
-/// Why the operands of a comparison are never equal.
+/// The reason why the operands of a comparison are never equal.
 #[derive(Clone, Debug)]
 pub(super) struct Incomparable {
     /// The reason, as a sentence.

@@ -1,6 +1,6 @@
 //! Refines values by the conditions that guard them.
 //!
-//! A value may have several alternatives, such as an element of concatenated lists. Only the alternatives that satisfy
+//! A value such as an element of concatenated lists may have several alternatives. Only the alternatives that satisfy
 //! the guard remain. An example is `s` in `has(s.template) ? s.template.spec : s`. Conditions in other expressions of
 //! the policy are ignored.
 
@@ -34,7 +34,6 @@ pub(super) struct Refinement {
     value: AbstractValue,
 }
 
-/// A test in a condition.
 enum Test {
     /// The value has this field.
     Has(String),

@@ -201,7 +201,7 @@ impl AbstractValue {
         }
     }
 
-    /// Returns the unknown value of the data in requests and params, which contain no optionals.
+    /// Returns the unknown value for data from requests and params. Such data contains no optionals.
     pub(crate) fn json() -> Self {
         Self {
             is_json: true,

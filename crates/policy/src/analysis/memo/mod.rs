@@ -3,8 +3,7 @@
 //!
 //! An analysis depends on the fields of `object` and `oldObject` that the expressions select. Two kinds have the same
 //! analysis and use the same number of steps if these fields have identical types and the request variants are equal. A
-//! kind is analyzed separately if it has findings, or if expressions read other properties of the kind: its name, its
-//! resource, the whole object.
+//! kind is analyzed separately if it has findings, or if expressions read its name, its resource or the whole object.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -99,8 +98,8 @@ impl<'a> Memo<'a> {
         }
     }
 
-    /// Clears the cache. Must be called between kinds matched by name and kinds matched by wildcards, because their
-    /// findings are reported differently.
+    /// Clears the cache of kinds with a schema. Must be called before the first kind matched by a wildcard, because
+    /// findings for kinds matched by name are reported differently.
     pub(super) fn forget(&mut self) {
         self.steps.clear();
     }

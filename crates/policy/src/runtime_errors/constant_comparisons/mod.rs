@@ -180,7 +180,6 @@ struct ConstantComparison {
     is_harmless: bool,
 }
 
-/// The possible results of a comparison.
 #[derive(Clone, Debug)]
 enum ComparisonOutcome {
     /// The result is the same for all objects.

@@ -61,7 +61,7 @@ pub struct Examples {
     pub attempts: Attempts,
 }
 
-/// Two neighboring values of an input, of which a validation allows one and denies the other.
+/// Two neighboring values of an input. A validation allows one of them and denies the other.
 #[derive(Clone, Debug)]
 pub struct Boundary {
     /// The input, such as `object.spec.replicas`.
@@ -315,7 +315,6 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
         }
     }
 
-    /// Tries solutions of the branch conditions.
     fn try_conditions(
         &mut self,
         builder: &mut RequestBuilder<'_>,
@@ -349,7 +348,8 @@ impl<'a, 'o> ExampleSearch<'a, 'o> {
     }
 
     /// Returns the branch conditions of an example. All match conditions must be true, and the validation at `index`
-    /// must evaluate to `expected`. If `with_others`, the other validations must be true.
+    /// must evaluate to `expected`. If `with_others` is true, the other validations must be true
+    /// too.
     fn branch_conditions(
         &self,
         symbolic: &SymbolicEvaluator<'_>,

@@ -202,8 +202,8 @@ impl<'r, 'a> ValueSearch<'r, 'a> {
 
 impl ValueSearch<'_, '_> {
     /// Returns constraints to try, one at a time, on the values at `paths`. Constraints that no value of the input's
-    /// type satisfies are left out. A policy for several kinds has many of them, because most inputs exist in only one
-    /// kind.
+    /// type satisfies are left out. They are frequent in a policy for several kinds, because most inputs exist in only
+    /// one kind.
     pub(crate) fn trials(
         &self,
         paths: &[FieldPath],

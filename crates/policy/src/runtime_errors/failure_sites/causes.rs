@@ -255,8 +255,8 @@ fn accepts_any_type(function: &str) -> bool {
     )
 }
 
-/// Returns the string operand that a call parses or indexes, so that the call fails for some strings. `None` if
-/// `function` has no such operand.
+/// Returns the string operand that a call parses or indexes. The call fails for some strings. `None` if `function` has
+/// no such operand.
 pub(super) fn parsed_string(
     function: &str,
     target: Option<ExprId>,

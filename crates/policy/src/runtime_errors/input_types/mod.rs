@@ -171,7 +171,7 @@ impl<'a> InputType<'a> {
         is_null_unset(gvk, path.segments.iter().map(Segment::name))
     }
 
-    /// Returns the paths of the lists and maps in the value at `path` that may be null.
+    /// Returns the paths of all lists and maps that may be null within the value at `path`.
     pub(crate) fn nullable_lists(&self, path: &FieldPath, depth: usize) -> Vec<FieldPath> {
         if depth > MAX_NULLABLE_DEPTH {
             return Vec::new();

@@ -473,7 +473,7 @@ fn ordering(
     };
     let is_below = function.starts_with("_<") != is_reversed;
     let is_below = is_below == expected;
-    // The integer after the bound satisfies both the strict and the non-strict comparison.
+    // The neighbor of the bound satisfies both the strict and the non-strict comparison.
     let value = if is_below {
         bound.saturating_sub(1)
     } else {

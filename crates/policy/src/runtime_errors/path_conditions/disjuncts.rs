@@ -238,7 +238,7 @@ fn comprehension_disjuncts(
     disjuncts
 }
 
-/// Returns true for a default that is not an empty map. An empty map is also a value of an input that is present.
+/// Returns true for a default other than an empty map. An empty map may also be the value of a present input.
 fn has_scalar(default: Option<&Json>) -> bool {
     default.is_some_and(|default| !default.is_object())
 }

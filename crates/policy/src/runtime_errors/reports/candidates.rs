@@ -79,7 +79,8 @@ pub(crate) struct Proposal {
     pub(crate) advice: Option<String>,
     /// Advice that precedes the suggestions.
     pub(crate) first_advice: Option<String>,
-    /// A change that makes `object` the deleted object. The check of the changed expression finds further errors.
+    /// A change that replaces `object` with `oldObject`. It is not suggested. The changed expression is only checked
+    /// for further errors.
     pub(crate) assumed: Option<Candidate>,
     /// Advice for the case that no suggestion passes its trial and there is no other advice.
     pub(crate) fallback: Option<String>,

@@ -190,8 +190,9 @@ pub(super) fn inverted_guard(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Op
     })
 }
 
-/// Returns advice for the chain `id` within `has()`, as in `has(object.spec.a)`: tests of the values that may be absent
-/// before the last field. A default in place of them would have to contain the last field.
+/// Returns advice if `id` is the operand of a presence test, as `object.spec` is in `has(object.spec.a)`. The advice
+/// adds presence tests for the parts of `id` that may be absent. A default for `id` would have to contain the tested
+/// field.
 pub(super) fn nested_test(ast: &Ast, id: ExprId, chain: &OptionalChain) -> Option<String> {
     let (test, field) = ast.iter().find_map(|(test, expr)| match expr {
         Expr::Select {

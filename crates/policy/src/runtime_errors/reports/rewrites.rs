@@ -149,7 +149,7 @@ fn is_read_by_all(
             let mut sites = sites.into_iter().flatten();
             sites.any(|other| other.cause == site.cause && other.path == site.path)
         };
-        // The operands of `&&` and `?:` may be evaluated or not.
+        // The operands of `&&` and `?:` are not always evaluated.
         let is_plain = !matches!(origin.ast.global_call(operand), Some(("_&&_" | "_?_:_", _)));
         if !is_plain || !nodes.any(fails) {
             return false;
@@ -221,8 +221,8 @@ pub(super) fn with_default(
     })
 }
 
-/// Applies the candidate to all occurrences of the chain in the expression. `None` if there is only one, if the chain
-/// starts at a macro variable, or if one of the occurrences is a presence test.
+/// Applies the candidate to all occurrences of the chain in the expression. `None` if there is only one occurrence, if
+/// the chain starts at a macro variable, or if one of the occurrences is a presence test.
 pub(super) fn at_all_places(
     origin: &Origin<'_>,
     chain: &OptionalChain,

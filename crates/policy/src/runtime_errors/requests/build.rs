@@ -194,7 +194,7 @@ impl RequestBuilder<'_> {
                 .insert("generation".to_owned(), json!(1));
         }
         fields.insert("metadata".to_owned(), metadata);
-        // If the constraints require a name or a namespace for the request, its object has the same one.
+        // A name or namespace that the constraints require in the request is also set in its object.
         for name in ["name", "namespace"] {
             let of_request = FieldPath::new(Root::Request).field(name)?;
             if let Some(required) = constraints.at(&of_request)

@@ -30,7 +30,7 @@ type PreparedKey = (CacheKey, u64);
 /// it is unknown whether it rejects them.
 type PreparedEntry = ([Option<Json>; 2], Option<PreparedObjects>);
 
-/// The inputs of the preparation other than the objects.
+/// All inputs of the preparation except the objects.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     pub(crate) gvk: Gvk,

@@ -138,9 +138,9 @@ pub(crate) fn stored_operation(operation: Operation) -> Option<defaulting::Opera
     })
 }
 
-/// Copies the fields that the request cannot change from the object to the old object. In a status request, these are
-/// all fields except the metadata and the status. In other requests, this is only the status. Fields of the old object
-/// that `constraints` refer to are not replaced.
+/// Copies unchangeable fields of the object to the old object. A status request cannot change any field except the
+/// metadata and the status. Other requests cannot change the status. Fields of the old object that `constraints` refer
+/// to are not replaced.
 fn copy_unchangeable_fields(
     constraints: &InputConstraints,
     is_status: bool,

@@ -27,7 +27,7 @@ pub(crate) struct SyntheticRequest {
     pub(crate) namespace: Option<Json>,
     /// The value of `request`, without the objects.
     pub(crate) request: Json,
-    /// The decisions about authorization checks. Checks without a decision are not allowed.
+    /// The results of authorization checks. For other checks, `allowed()` is false.
     pub(crate) authorizer: Vec<AuthorizerRule>,
 }
 

@@ -19,7 +19,7 @@ pub struct Witness {
     /// The Namespace of the request. `None` for a cluster-scoped object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace_object: Option<Json>,
-    /// The decisions about authorization checks. Checks without a decision are not allowed.
+    /// The results of authorization checks. For other checks, `allowed()` is false.
     #[serde(skip)]
     pub authorizer: Vec<AuthorizerRule>,
     /// The evaluator's error. Empty for an example without an error.

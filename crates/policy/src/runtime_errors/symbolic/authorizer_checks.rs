@@ -146,8 +146,8 @@ pub(crate) fn authorizer_rules(constraints: &InputConstraints) -> Vec<Authorizer
         rules.extend(rule(attributes, decision));
     }
     rules.sort_by_key(|rule| std::cmp::Reverse(n_attributes(rule)));
-    // Checks without a rule are not allowed. A rule without a decision is therefore kept only if a less specific rule
-    // has one.
+    // For a check without a rule, `allowed()` is false. A rule without a decision is therefore kept only if a less
+    // specific rule has one.
     let decisive: Vec<AuthorizerRule> =
         rules.iter().filter(|it| is_decisive(it)).cloned().collect();
     rules.retain(|rule| is_decisive(rule) || decisive.iter().any(|it| covers(it, rule)));

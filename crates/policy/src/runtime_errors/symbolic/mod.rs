@@ -171,8 +171,8 @@ impl<'a> SymbolicEvaluator<'a> {
         })
     }
 
-    /// Returns the innermost value of `path` that can be absent although its parent is present, if the value at `path`
-    /// itself is present whenever its parent is.
+    /// Returns the innermost ancestor of `path` that can be absent although its own parent is present. `None` if there
+    /// is no such ancestor, or if the value at `path` itself can be absent although its parent is present.
     pub(crate) fn absent_ancestor(&self, path: &FieldPath) -> Option<FieldPath> {
         self.input_type(path)?;
         let mut ancestor = path.parent().filter(|_| !self.may_be_absent(path))?;

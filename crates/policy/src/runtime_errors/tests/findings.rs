@@ -10,8 +10,8 @@ const FINDINGS: &str = concat!(
     "/src/runtime_errors/tests/findings.txt"
 );
 
-/// Returns the findings for `source`, which is the expression of a validation or a whole spec. A resource and
-/// operations in brackets may precede it. Each finding includes the validation that also denies the failing requests,
+/// Returns the findings for `source`: either a whole spec, or the expression of a validation. A resource and operations
+/// in brackets may precede it. Each finding includes the validation that also denies the failing requests,
 /// if there is one.
 fn findings(source: &str) -> Vec<String> {
     let (target, source) = match source.strip_prefix('[').and_then(|it| it.split_once("] ")) {

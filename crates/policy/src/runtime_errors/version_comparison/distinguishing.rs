@@ -57,7 +57,7 @@ const MAX_FURTHER_TRIALS: usize = 400;
 /// of the other validations true.
 const MAX_IMPROVED: usize = 3;
 
-/// Maximum number of requests that are tried to improve one request.
+/// Maximum number of attempts to improve one request.
 const MAX_IMPROVEMENTS: usize = 200;
 
 /// Maximum number of inputs with trial values.
@@ -131,8 +131,8 @@ struct PairSearch<'s, 'a, 'c, 'n> {
     sides: &'s mut [Side<'a>; 2],
     pairs: &'s [ConditionPair],
     pair: ConditionPair,
-    /// Two flags, for the results false and true of the changed condition in the old version. A flag is true if a
-    /// request with this result and with different decisions in the two versions was found.
+    /// Two flags, one for each result of the changed condition in the old version: false, then true. A flag is true if
+    /// the search found a request with this result for which the decisions differ.
     is_done: [bool; 2],
     /// The requests for which the results of the condition differ, but the decisions are the same.
     undecided: Vec<Candidate>,

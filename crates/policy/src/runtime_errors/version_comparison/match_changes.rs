@@ -1,9 +1,9 @@
 //! Finds requests that only one of two versions of a policy matches, or that different bindings select in the two
 //! versions.
 //!
-//! The candidates are requests with labels that the selectors of a version require, and with one of these labels
-//! changed. A candidate differs if the two versions match it differently. The results are matchResources that select
-//! the differing requests. Other searches build requests that satisfy these matchResources.
+//! Some candidates have the labels that the selectors of a version require. In other candidates, one of these labels is
+//! changed. The results are matchResources that select the candidates that the two versions match differently. Other
+//! searches build requests that satisfy these matchResources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,7 +182,7 @@ impl Candidate<'_> {
         (request, namespaces)
     }
 
-    /// Returns matchResources that select only requests like this one.
+    /// Returns matchResources that select only requests like this candidate.
     fn match_resources(&self) -> MatchResources {
         let gvr = &self.resource.gvr;
         let is_named = self.name != OTHER;

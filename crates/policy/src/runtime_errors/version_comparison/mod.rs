@@ -59,7 +59,7 @@ const MAX_CHANGED_REQUESTS: usize = 4;
 /// Maximum number of requests, for one kind, that make the validation of a changed message expression false.
 const MAX_DENIED: usize = 2;
 
-/// Maximum number of requests that match all conditions of a mutating policy, for one operation and kind.
+/// Maximum number of requests that satisfy all match conditions of a mutating policy, for one operation and kind.
 const MAX_MATCHED: usize = 2;
 
 /// Maximum number of requests for a changed mutating policy.
@@ -96,7 +96,7 @@ pub(super) const LIMITS: Limits = Limits {
 pub struct VersionComparison {
     /// The number of requests that were evaluated under both versions.
     pub n_requests: usize,
-    /// The first request for each kind of difference.
+    /// The first request for each type of difference.
     pub differences: Vec<VersionDifference>,
     /// A flag per affected node: true if the node has a value in the old version for at least one request.
     pub reached: Vec<bool>,
@@ -237,7 +237,7 @@ enum Part {
 }
 
 impl DifferenceKey {
-    /// Returns the kind of the difference between the results. `None` if they are equal, except for their costs.
+    /// Returns the key of the difference between the results. `None` if nothing differs except the costs.
     fn new(
         evaluations: [&Evaluation; 2],
         matches: [bool; 2],

@@ -260,7 +260,7 @@ impl Evaluation<'_> {
     }
 
     /// Returns true if only the last evaluation of `id` had the result `value`. If `id` is in nested macros, this
-    /// result ended both of them.
+    /// result ended all of them.
     fn ends_with(&self, id: ExprId, value: bool) -> bool {
         self.seen(id).is_some_and(|seen| {
             let first = if value {
@@ -412,7 +412,7 @@ impl Evaluation<'_> {
         format!("{term} ({})", values.join(", "))
     }
 
-    /// Returns the operands of a call whose values are worth showing: all except for literals, lists, maps and macros.
+    /// Returns the operands of a call whose values are worth showing: all except literals, lists, maps and macros.
     fn compared(&self, id: ExprId) -> Vec<ExprId> {
         let Expr::Call { target, args, .. } = self.ast.expr(id) else {
             return Vec::new();
@@ -506,7 +506,7 @@ impl Evaluation<'_> {
         let index = if whole.n == 1 {
             first
         } else {
-            // In nested macros, the last evaluation of the test determined the result if no earlier one had this
+            // In nested macros, the last evaluation of the test determined the result if no earlier one had the same
             // result.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;

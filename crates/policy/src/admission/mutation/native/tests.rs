@@ -1,7 +1,7 @@
 //! Tests of the conversion of CEL values to Go values.
 //!
-//! The expected values are those of Go's `%T`, `%v` and `%#v` for the native values of cel-go `common/types`, and of
-//! the conversion to `structpb.Value`.
+//! The expected values come from Go: the native values of cel-go `common/types`, formatted with `%T`, `%v` and `%#v`,
+//! and the results of the conversion to `structpb.Value`.
 
 #![allow(
     clippy::expect_used,
