@@ -212,8 +212,8 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     faults
 }
 
-/// Returns an error message if `value` exceeds the minimum or maximum `bound`. If `is_fit` is true, an integer is
-/// compared as an integer, otherwise as a double.
+/// Returns an error message if `value` is less than the minimum `bound`, or greater than the maximum `bound`. If
+/// `is_fit` is true, an integer is compared as an integer, otherwise as a double.
 fn beyond(value: Go, bound: Bound, is_fit: bool, is_maximum: bool) -> Option<String> {
     let Bound { at, is_exclusive } = bound;
     let (ordering, text) = match value {

@@ -104,7 +104,7 @@ impl DeclField {
     reason = "each flag corresponds to a schema keyword"
 )]
 pub struct DeclType {
-    /// The kind of values.
+    /// The kind of the type's values.
     pub kind: DeclKind,
     /// The maximum number of list elements, map entries or string bytes. It is 0 for types without a size, and -1 if a
     /// type declared in Rust code has no bound.

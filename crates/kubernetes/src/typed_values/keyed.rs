@@ -58,8 +58,8 @@ fn members(
     Ok(members)
 }
 
-/// Returns true if two sets have the same distinct elements. Both lists must have the same number of elements, which
-/// may repeat.
+/// Returns true if two lists of type `set` have the same distinct elements. Elements may repeat, but both lists must
+/// have the same length.
 ///
 /// Source: apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`.
 pub(super) fn are_equal_sets(

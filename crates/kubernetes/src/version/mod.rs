@@ -161,9 +161,8 @@ impl KubernetesVersion {
         self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
     }
 
-    /// Returns the steps of an upgrade from this version to `to`. The first steps increase the minor version of cel-go
-    /// by one each, and the next steps increase that of Kubernetes. The last element is `to`. Returns an empty list if
-    /// `to` is not newer.
+    /// Returns the steps of an upgrade from this version to `to`. Each step increases one minor version: first that of
+    /// cel-go, then that of Kubernetes. The last element is `to`. Returns an empty list if `to` is not newer.
     #[must_use]
     pub fn steps_to(self, to: Self) -> Vec<Self> {
         let mut steps = Vec::new();

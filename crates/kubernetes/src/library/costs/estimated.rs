@@ -226,7 +226,7 @@ fn compared_addresses() -> CostEstimate {
     traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
 }
 
-/// The cost of masking a network and comparing it with the other network.
+/// The cost of masking a network and comparing it with another network.
 fn compared_networks() -> CostEstimate {
     let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
     compared_addresses().plus(masking)
