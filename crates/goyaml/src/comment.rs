@@ -129,7 +129,7 @@ impl Parts {
             };
         }
         let mut about = line..comment.end;
-        // If the comment is between a key on the same line and the key's value, it applies to the key and the value.
+        // If the comment is on the line of a key, before the key's value, it applies to the key and the value.
         let first = self.values.partition_point(|(key, _)| *key < line);
         for (key, value) in self.values.iter().skip(first) {
             if *key > comment.start {

@@ -163,8 +163,8 @@ pub struct Entry {
     pub node: Node,
     /// Spans of earlier keys with the same name, except those in `merged`. Their values are ignored.
     pub repeats: Vec<Range<usize>>,
-    /// Spans of earlier keys with the same name, in order, that come from a merge key or were replaced by a key from a
-    /// merge key.
+    /// Spans of earlier keys with the same name, in order. They come from a merge key, or a key from a merge key
+    /// replaced them.
     pub merged: Vec<Range<usize>>,
     /// True if the entry comes from a merge key. A later entry may override it.
     is_merged: bool,

@@ -98,7 +98,7 @@ impl Default for EngineBudget {
 }
 
 impl EngineBudget {
-    /// Creates a budget for patterns that an analysis matches a few times. The budget retains no engine.
+    /// Creates a budget for an analysis that uses each pattern for only a few searches. The budget retains no engine.
     ///
     /// Each search builds a temporary machine. A search returns an error if its pattern has more than
     /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) instructions.

@@ -373,7 +373,7 @@ impl Validator {
             }
         }
         // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates the field.
-        // This update is not reproduced, because rules that compare the whole objects find another difference anyway.
+        // This update is not reproduced, because a rule that compares whole objects finds the other change anyway.
         // Invalid `managedFields` are not copied, because an API server does not store them.
         if let Some(value) = old.valid_managed_fields(self.behavior) {
             metadata

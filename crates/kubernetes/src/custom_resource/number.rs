@@ -185,8 +185,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let range = Range::new(schema);
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
-    // If the schema's type cannot represent the factor or bound, upstream converts the number to a double before it
-    // compares the two.
+    // If the schema's type cannot represent the factor or bound, upstream computes with doubles.
     let fault = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);

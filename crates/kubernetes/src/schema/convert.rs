@@ -30,7 +30,7 @@ pub(super) struct Converter<'a, 'i> {
     /// The results for references that were reached from within their cycle. The key is the reference, and the
     /// references of its cycle on the path, sorted.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
-    /// The number of the current cycle, and how many more schemas may be converted for this cycle.
+    /// The number of the current cycle, and the number of schemas that may still be converted for it.
     cycle_left: (Option<u32>, u32),
     /// The number of schemas that may still be converted for all cycles together.
     cycles_left: u32,

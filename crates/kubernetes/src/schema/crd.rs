@@ -26,7 +26,7 @@ use super::read::SchemaSeed;
 use super::rest_mapper::ApiResource;
 use super::{Gvk, Gvr, refs, sizes, structural};
 
-/// The apimachinery schemas that published custom resource schemas refer to, as JSON.
+/// The apimachinery schemas to which the published schemas of custom resources refer, as JSON.
 pub(crate) const META: &str = include_str!("meta.json");
 
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

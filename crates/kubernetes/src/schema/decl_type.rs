@@ -1,4 +1,4 @@
-//! Declared types: the properties of a schema that CEL uses.
+//! Declared types: the parts of schemas that CEL uses.
 //!
 //! A [`DeclType`] is immutable and shared by all fields with the same type. It has no name, because the name of an
 //! object type depends on the field path, as in `Deployment#.spec.template`. [`DeclType::cel_type`] creates a CEL type
@@ -260,8 +260,8 @@ impl DeclType {
         }
     }
 
-    /// Returns the minimum JSON size of a value in bytes when the API server evaluates expressions. At that time,
-    /// required fields with a default are present, even if the request omits them.
+    /// Returns the minimum JSON size of a value during the evaluation of expressions, in bytes. Required fields with a
+    /// default are then present, even if the request omits them.
     #[must_use]
     pub fn min_evaluated_size(&self) -> i64 {
         self.min_serialized_size.max(self.size_with_required)

@@ -42,8 +42,8 @@ pub struct ObjectShape {
 }
 
 impl ObjectShape {
-    /// Returns the maximum size of a value with the type `type_` in such an object. The size is a number of list
-    /// elements, map entries, or bytes.
+    /// Returns the maximum size of a value with the type `type_` in an object of this shape. The size is a number of
+    /// list elements, map entries, or bytes.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
             DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_evaluated_size()),

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::error::SchemaError;
 use super::raw::Schema;
 
-/// The name of a schema with the parsed schema or the parse error.
+/// The name of a schema, and the parsed schema or the parse error.
 pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 
 /// The prefix of references within a document. If a reference does not have this prefix, the whole reference is the

@@ -81,7 +81,8 @@ pub(super) fn are_equal_sets(
     Ok(seen.len() == own.len())
 }
 
-/// Combines the key fields of an element into a string. A missing field and a field with an error count as null.
+/// Combines the key fields of an element into a string. A missing field counts as null, and so does a field whose value
+/// is an error.
 ///
 /// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValMapKey`.
 fn map_key(element: &Value, schema: &ValueSchema) -> Result<String, EvalError> {

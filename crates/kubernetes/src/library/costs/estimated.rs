@@ -142,8 +142,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), result)
 }
 
-/// Estimates the cost of a call of `split`. The second argument limits the number of parts. Without a limit, each code
-/// point may be a part.
+/// Estimates the cost of a call of `split`. A constant second argument limits the number of parts. Without such a
+/// limit, each code point can be a part.
 pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -186,7 +186,7 @@ pub(super) fn measured_join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates the cost of a search with a regular expression. Each code point of the string may be a match.
+/// Estimates the cost of a search with a regular expression. Each code point of the string can be a match.
 pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [regex, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
