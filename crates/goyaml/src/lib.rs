@@ -195,12 +195,12 @@ pub enum Style {
     DoubleQuoted,
     /// `|`.
     Literal {
-        /// Column of the scalar's lines, from 0.
+        /// Column of the scalar's lines, starting at 0.
         indent: u32,
     },
     /// `>`.
     Folded {
-        /// Column of the scalar's lines, from 0.
+        /// Column of the scalar's lines, starting at 0.
         indent: u32,
     },
     /// A string in a JSON file.

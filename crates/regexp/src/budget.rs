@@ -47,7 +47,7 @@ pub(super) fn count_built() {
     BUILT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A counter of bytes with a limit.
+/// A byte counter with a limit.
 #[derive(Debug)]
 struct Counter {
     used: AtomicUsize,

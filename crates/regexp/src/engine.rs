@@ -76,7 +76,7 @@ impl Memory {
 pub(super) enum Built {
     /// An engine that may be retained, and its size in bytes.
     New(Engine, usize),
-    /// An engine for one search. The limits of the search already include its memory.
+    /// An engine for one search. The limits of the search already include the engine's memory.
     Transient(Engine),
 }
 

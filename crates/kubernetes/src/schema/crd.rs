@@ -45,7 +45,7 @@ pub struct Crd {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The kind of lists of the resource. The default is the kind with the suffix `List`.
+    /// The list kind of the resource. The default is the resource's kind with the suffix `List`.
     pub list_kind: String,
     /// The resource name, such as `widgets`.
     pub plural: String,
