@@ -115,8 +115,8 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     let identities =
         keys.iter().map(
             |key| match key.as_object().map(|fields| fields.values().next()) {
-                // A single key field identifies an item by the field's value. All items without the field have the same
-                // identity.
+                // If the list has a single key field, the field's value identifies an item. All items without the field
+                // have the same identity.
                 Some(value) if n_keys == 1 => value.map(set_identity).unwrap_or_default(),
                 _ => set_identity(key),
             },
