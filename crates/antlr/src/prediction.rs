@@ -58,7 +58,7 @@ impl Stacks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SetId(usize);
 
-/// The configurations of all alternatives after the same tokens.
+/// The configurations of all alternatives after some tokens of the lookahead.
 #[derive(Clone, Debug)]
 struct ConfigSet {
     configs: Vec<Config>,

@@ -32,7 +32,8 @@ impl<'t> Stream<'t> {
         self.at
     }
 
-    /// Returns the token at offset `ahead` from the current token. Returns the end token beyond the end.
+    /// Returns the token at offset `ahead` from the current token. Returns the end token if the offset is beyond the
+    /// end of the source.
     pub(super) fn peek(&self, ahead: usize) -> Token {
         let end = Token {
             kind: Kind::End,
@@ -66,7 +67,7 @@ impl<'t> Stream<'t> {
         })
     }
 
-    /// Returns the source from `first` to `last`, without the characters that are lexical errors.
+    /// Returns the source from `first` to `last`, without the characters that caused lexical errors.
     pub(super) fn text_between(&self, first: Token, last: Token) -> String {
         let (mut text, mut at) = (String::new(), first.start);
         let n_before = self.errors.partition_point(|error| error.start < at);

@@ -23,7 +23,7 @@ pub enum About {
     Document,
     /// The part with this span.
     Bytes(Range<usize>),
-    /// No part, because none follows the comment.
+    /// No part of the document, because none follows the comment.
     Nothing,
 }
 
@@ -129,7 +129,7 @@ impl Parts {
             };
         }
         let mut about = line..comment.end;
-        // If the comment is between a key on the same line and the key's value, it applies to the key and the value.
+        // If the comment is on the line of a key, before the key's value, it applies to the key and the value.
         let first = self.values.partition_point(|(key, _)| *key < line);
         for (key, value) in self.values.iter().skip(first) {
             if *key > comment.start {
@@ -139,7 +139,7 @@ impl Parts {
                 about.end = about.end.max(value.end);
             }
         }
-        // If a multi-line scalar covers a part of this line, the comment applies to the whole scalar.
+        // If a multi-line scalar covers a part of the comment's line, the comment applies to the whole scalar.
         let first = self.scalars.partition_point(|(part, _)| part.end <= line);
         for (part, _) in self.scalars.iter().skip(first) {
             if part.start > comment.start {

@@ -5,8 +5,8 @@
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Break {
-    /// The character in the decoded value. It is a line feed, unless the source contains a Unicode line or paragraph
-    /// separator.
+    /// The character for the line break in the decoded value: a line feed, unless the line break is a Unicode line or
+    /// paragraph separator.
     pub(super) character: char,
     /// Byte index of the line break.
     pub(super) offset: usize,

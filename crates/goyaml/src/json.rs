@@ -1,4 +1,4 @@
-//! Parses JSON like kubectl parses a file that starts with `{`, and records spans.
+//! Parses JSON like kubectl, and records spans. kubectl parses a file as JSON if it starts with `{`.
 //!
 //! Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.Decode`), Go `encoding/json`
 //! (`scanner`), `sigs.k8s.io/json` (`convertNumber`).

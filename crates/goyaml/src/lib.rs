@@ -163,8 +163,8 @@ pub struct Entry {
     pub node: Node,
     /// Spans of earlier keys with the same name, except those in `merged`. Their values are ignored.
     pub repeats: Vec<Range<usize>>,
-    /// Spans of earlier keys with the same name, in order, that come from a merge key or were replaced by a key from a
-    /// merge key.
+    /// Spans of earlier keys with the same name, in order. They come from a merge key, or a key from a merge key
+    /// replaced them.
     pub merged: Vec<Range<usize>>,
     /// True if the entry comes from a merge key. A later entry may override it.
     is_merged: bool,
@@ -195,12 +195,12 @@ pub enum Style {
     DoubleQuoted,
     /// `|`.
     Literal {
-        /// Column of the scalar's lines, from 0.
+        /// Column of the scalar's lines, starting at 0.
         indent: u32,
     },
     /// `>`.
     Folded {
-        /// Column of the scalar's lines, from 0.
+        /// Column of the scalar's lines, starting at 0.
         indent: u32,
     },
     /// A string in a JSON file.

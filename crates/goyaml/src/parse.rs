@@ -353,7 +353,7 @@ impl<'a> Parser<'a> {
         Some(format!("{prefix}{suffix}")).filter(|tag| !tag.is_empty())
     }
 
-    /// Returns the error message for a token that starts no node.
+    /// Returns the error message for a token that cannot start a node.
     fn why_no_node(&mut self) -> Result<&'static str, ScanError> {
         Ok(match self.next()? {
             Token::End => "expected a value, but the document ends here",

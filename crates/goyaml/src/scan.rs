@@ -255,7 +255,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Returns the error message for a character that starts no token.
+    /// Returns the error message for a character that cannot start a token.
     fn why_no_token(&self) -> String {
         match self.cursor.byte(0) {
             b'\t' => "tabs are not allowed as indentation; use spaces".to_owned(),

@@ -8,7 +8,7 @@
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
 //! - [`typed_values`]: CEL values with the types that a schema declares, as used in the CEL rules of a CRD.
 //! - [`validation_rules`]: validates CRD rules (`x-kubernetes-validations`), and validates objects against the rules.
-//! - [`validity`]: constraints on objects of built-in kinds that their schemas do not contain.
+//! - [`validity`]: validity rules that the schemas of built-in kinds do not contain.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -47,7 +47,7 @@ pub(super) fn count_built() {
     BUILT.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A counter of bytes with a limit.
+/// A byte counter with a limit.
 #[derive(Debug)]
 struct Counter {
     used: AtomicUsize,
@@ -98,7 +98,7 @@ impl Default for EngineBudget {
 }
 
 impl EngineBudget {
-    /// Creates a budget for patterns that an analysis matches a few times. The budget retains no engine.
+    /// Creates a budget for an analysis that uses each pattern for only a few searches. The budget retains no engine.
     ///
     /// Each search builds a temporary machine. A search returns an error if its pattern has more than
     /// [`MAX_TRIAL_INSTRUCTIONS`](super::MAX_TRIAL_INSTRUCTIONS) instructions.

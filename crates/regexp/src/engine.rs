@@ -20,7 +20,7 @@ const MAX_AUTOMATON_BYTES: usize = 320 << 10;
 /// Maximum bytes of the states that a forward or reverse automaton caches.
 const MAX_STATES_BYTES: usize = 384 << 10;
 
-/// Maximum length in bytes of a pattern that is given to `regex-automata`.
+/// Maximum length of a pattern for `regex-automata`, in bytes.
 const MAX_AUTOMATON_PATTERN: usize = 10_000;
 
 /// Maximum product of the number of automaton states and the length of the input, for searches by `regex-automata`. In
@@ -76,7 +76,7 @@ impl Memory {
 pub(super) enum Built {
     /// An engine that may be retained, and its size in bytes.
     New(Engine, usize),
-    /// An engine for one search. The limits of the search already include its memory.
+    /// An engine for one search. The limits of the search already include the engine's memory.
     Transient(Engine),
 }
 

@@ -17,7 +17,7 @@ pub(super) fn parse_escape(cursor: &mut Cursor<'_>) -> Result<u32, SyntaxError> 
         return Err(SyntaxError::new(SyntaxErrorCode::TrailingBackslash, ""));
     };
     let rune = match c {
-        // A single digit would be a backreference. Go does not support these.
+        // A single digit would be a backreference, which Go does not support.
         '1'..='7' if !is_octal(cursor.byte(0)) => None,
         '0'..='7' => Some(octal(c, cursor)),
         'x' => hexadecimal(cursor),

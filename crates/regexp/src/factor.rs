@@ -333,7 +333,7 @@ impl Stack {
 #[derive(Clone, Copy, Debug)]
 struct Leading {
     literal: NodeId,
-    /// Number of code points of the literal that are relevant.
+    /// Number of code points at the start of the literal that are common to all alternatives so far.
     len: usize,
     flags: Flags,
 }

@@ -23,7 +23,7 @@ pub trait Limits {
     fn exceeded(&self) -> Self::Error;
 }
 
-/// Limits for searches outside of an evaluation: a memory limit without interruption.
+/// Limits for searches outside of an evaluation. Memory is limited, but a search cannot be interrupted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryLimit;
 

@@ -203,7 +203,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Returns the token at offset `ahead` from the current token. First reports the lexical errors before it.
+    /// Returns the token at offset `ahead` from the current token. Also reports the lexical errors before this token.
     pub(super) fn look(&mut self, ahead: usize) -> Result<Token, Abort> {
         #[cfg(test)]
         {

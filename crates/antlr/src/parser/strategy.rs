@@ -17,7 +17,7 @@ use cel::syntax::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEA
 pub(crate) enum Failure {
     /// The current token is not expected.
     Mismatch,
-    /// No alternative accepts the tokens from the first to the last.
+    /// No alternative accepts the tokens from `first` to `last`.
     NoViable { first: Token, last: Token },
 }
 

@@ -19,8 +19,8 @@ use crate::validation_rules::{
 };
 use crate::version::{Behavior, CompileMode, KubernetesVersion};
 
-/// Validates the rules of a new `definition` like [`validate_rules`](crate::validation_rules::validate_rules), and also
-/// the defaults. Like the API server, validates the defaults before compiling the rules.
+/// Validates the defaults of a new CRD, and then its rules like
+/// [`validate_rules`](crate::validation_rules::validate_rules). The API server uses the same order.
 #[must_use]
 pub fn validate_definition(definition: &Json, version: KubernetesVersion) -> DefinitionVerdict {
     let default_errors = |schema: &Json, path: &Path<'_>| default_errors(schema, path, version);
@@ -208,7 +208,7 @@ mod tests {
                 "type": "string", "maxLength": 1, "default": "ab"}}}}),
             &["~.items.properties[a].default: Too long: may not be more than 1 byte"],
         );
-        // Both rules fail, and both errors are reported.
+        // The default violates both rules, and both errors are reported.
         check(
             &json!({"type": "number", "default": 1e300, "x-kubernetes-validations": [
                 {"rule": "int(self) > 2"}, {"rule": "self < 5.0", "message": "no"}]}),

@@ -75,7 +75,7 @@ impl Format {
     }
 }
 
-/// Returns the formats that the API server supports for a type of a schema. Their names have no dashes.
+/// Returns the formats that the API server supports for the schema type `type_`. Their names have no dashes.
 pub(super) fn supported(type_: &str) -> Vec<&'static str> {
     match type_ {
         "" | "string" => FORMATS.iter().map(|(name, _)| *name).collect(),
@@ -85,7 +85,7 @@ pub(super) fn supported(type_: &str) -> Vec<&'static str> {
     }
 }
 
-/// Returns true if the API server supports the format `name` for a type of a schema.
+/// Returns true if the API server supports the format `name` for the schema type `type_`.
 pub(super) fn is_supported(type_: &str, name: &str) -> bool {
     match type_ {
         "" | "string" => Format::named(name).is_some(),

@@ -1,4 +1,4 @@
-//! Finds the formats in the schemas of a CRD that the API server ignores.
+//! Finds formats that the API server ignores in CRD schemas.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use crate::validation_rules::{PathStep, each_schema_of};
 /// Maximum number of reported formats.
 const MAX_IGNORED: usize = 50;
 
-/// A format in a schema of a CRD that the API server ignores.
+/// A format that the API server ignores in a CRD schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredFormat {
     /// The path to the format in the CRD document.
@@ -21,8 +21,7 @@ pub struct IgnoredFormat {
     pub supported: Vec<&'static str>,
 }
 
-/// Returns the formats in the schemas of a CRD that the API server ignores. The API server warns about such a format
-/// when the CRD is created.
+/// Returns the ignored formats in the schemas of a CRD. The API server warns about them when the CRD is created.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/validation/formats.go`, `GetUnrecognizedFormats`.
 #[must_use]

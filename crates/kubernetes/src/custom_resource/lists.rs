@@ -11,7 +11,7 @@ use super::value::{identity, sorted};
 use crate::validation_rules::path::Path;
 use crate::validation_rules::{FieldError, FieldErrorKind};
 
-/// Adds an error for each duplicate in `fields`: in lists of type `set` and `map`, at any depth.
+/// Adds an error for each duplicate in the lists of type `set` and `map` in `fields`, at any depth.
 pub(super) fn validate(
     schema: &Json,
     fields: &Map<String, Json>,
@@ -115,7 +115,7 @@ fn map(schema: &Json, items: &[Json], path: &Path<'_>, errors: &mut Vec<FieldErr
     let identities =
         keys.iter().map(
             |key| match key.as_object().map(|fields| fields.values().next()) {
-                // If the list has a single key field, its value is the identity of an item. All items without the field
+                // If the list has a single key field, the field's value identifies an item. All items without the field
                 // have the same identity.
                 Some(value) if n_keys == 1 => value.map(set_identity).unwrap_or_default(),
                 _ => set_identity(key),

@@ -90,7 +90,7 @@ pub(super) fn path_segment(name: &str, is_prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// A validator of metadata that behaves like API servers with `behavior` and adds errors to `list`.
+/// Validates metadata like API servers with `behavior`, and adds errors to `list`.
 pub(super) struct Errors<'e> {
     behavior: Behavior,
     list: &'e mut Vec<FieldError>,

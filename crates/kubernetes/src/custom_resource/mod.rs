@@ -61,7 +61,7 @@ use scale::Scale;
 use schema::{Schema, any_below};
 use value::{Place, Walk};
 
-/// The message that rules were not evaluated because the object has other errors.
+/// The message for an object whose rules were not evaluated, because the object has other errors.
 pub const RULES_NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; \
                                      correct the existing errors to complete validation";
 
@@ -156,7 +156,7 @@ pub fn validate(
     Ok(verdict.errors)
 }
 
-/// A compiled version of a CustomResourceDefinition. One validator can validate many objects.
+/// The compiled schema and rules of one CRD version. A validator can validate many objects.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts about a definition")]
 pub struct Validator {
@@ -373,7 +373,7 @@ impl Validator {
             }
         }
         // If no other field changes, upstream keeps the old `managedFields`. Otherwise, upstream updates the field.
-        // This update is not reproduced, because rules that compare the whole objects find another difference anyway.
+        // This update is not reproduced, because a rule that compares whole objects finds the other change anyway.
         // Invalid `managedFields` are not copied, because an API server does not store them.
         if let Some(value) = old.valid_managed_fields(self.behavior) {
             metadata

@@ -185,8 +185,7 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     let range = Range::new(schema);
     let value = Go::new(number);
     let mut faults: Vec<Fault> = range.fault(value, "Checked", place).into_iter().collect();
-    // If the schema's type cannot represent the factor or bound, upstream converts the number to a double before it
-    // compares the two.
+    // If the schema's type cannot represent the factor or bound, upstream computes with doubles.
     let fault = |detail: String, is_fit: bool| invalid(&place.text(), value.shown(is_fit), &detail);
     if let Some(factor) = schema.multiple_of {
         let unfit = range.fault(Go::Double(factor), "MultipleOf", place);
@@ -212,8 +211,8 @@ pub(super) fn faults(schema: &Schema, number: &Number, place: &Place<'_>) -> Vec
     faults
 }
 
-/// Returns an error message if `value` exceeds the minimum or maximum `bound`. If `is_fit` is true, an integer is
-/// compared as an integer, otherwise as a double.
+/// Returns an error message if `value` is less than the minimum `bound`, or greater than the maximum `bound`. If
+/// `is_fit` is true, an integer is compared as an integer, otherwise as a double.
 fn beyond(value: Go, bound: Bound, is_fit: bool, is_maximum: bool) -> Option<String> {
     let Bound { at, is_exclusive } = bound;
     let (ordering, text) = match value {

@@ -52,8 +52,8 @@ impl Place<'_> {
     }
 }
 
-/// The maximum work for validating one object. The unit is roughly the processing of one byte of a string. Each
-/// validated value costs [`VISIT`] more units.
+/// The maximum work for validating one object. One unit is roughly the work for one byte of a string. Each validated
+/// value costs an additional [`VISIT`] units.
 const MAX_WORK: u64 = 200_000_000;
 
 /// The work for validating one value against one schema, in the same unit as [`MAX_WORK`].

@@ -106,7 +106,7 @@ fn has_null(value: &Value) -> bool {
     }
 }
 
-/// Removes disallowed nulls from fields without a default.
+/// Removes fields whose value is a disallowed null, unless the field has a default.
 fn prune_nulls(value: &mut Value, schema: Option<&Value>, depth: usize) {
     let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
         return;

@@ -2,7 +2,8 @@
 //! the Go type lacks, sets defaults, and resets fields that users cannot set.
 //!
 //! The rules are data (ADR 21). `table.bin` contains the rules of each kind. They were derived by running upstream's
-//! own functions in the version [`kubernetes`]. If a kind or field has no rules, the result is an [`Error`].
+//! own functions. [`kubernetes`] returns the version of these functions. If a kind or field has no rules, the result is
+//! an [`Error`].
 //!
 //! This module does not use the current time or random identifiers. It uses [`NOW`] and [`UID`] instead.
 

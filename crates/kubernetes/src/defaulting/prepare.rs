@@ -216,8 +216,7 @@ fn decoded(request: &Request<'_>, object: &Value, old: Option<&Value>) -> Result
     typed.write()
 }
 
-/// Returns a stored object as policies see it. If fields are missing, sets them like the API server when it creates an
-/// object.
+/// Returns a stored object as policies see it. Sets missing fields that the API server would have set on creation.
 fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut object = object.clone();
     let has_status = object.get("status").is_some_and(|status| !status.is_null());

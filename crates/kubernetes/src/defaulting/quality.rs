@@ -11,8 +11,8 @@ use crate::library::quantity::Quantity;
 /// The resources that determine the class.
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-/// Sets `status.qosClass` of a Pod in compact form: to `given`, the value from the client, or to the computed class if
-/// `given` is `None`.
+/// Sets `status.qosClass` of a Pod to `given`, the value from the client. If `given` is `None`, computes the class. The
+/// Pod is in compact form.
 pub(super) fn set(pod: &mut Value, given: Option<Value>) {
     let class = given.unwrap_or_else(|| class(pod).into());
     if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {

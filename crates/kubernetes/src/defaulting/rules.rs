@@ -60,8 +60,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Returns the path of the first field in `unknown` whose value cannot be determined. The value of a field cannot be
-/// determined if the object sets the field or one of its dependencies. Returns `None` if there is no such field.
+/// Returns the path of the first field in `unknown` whose value cannot be determined, because the object sets the field
+/// or one of its dependencies. Returns `None` if there is no such field.
 pub(super) fn unknown(
     table: &Table,
     kind: &KindTable,

@@ -107,8 +107,8 @@ pub(crate) struct Open {
     pub(crate) empty: bool,
 }
 
-/// A field on which the change of another field depends. If `path` is set, the field is in the struct at this path from
-/// the root. Otherwise, it is in the struct `up` levels above the struct of the changed field.
+/// A field whose value affects the change to another field. If `path` is set, the field is in the struct at this path
+/// from the root. Otherwise, it is in the struct `up` levels above the struct of the changed field.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dep {
     #[serde(default)]

@@ -74,10 +74,10 @@ fn newer_table_version(version: KubernetesVersion) -> Option<KubernetesVersion> 
 /// Changes a prepared object of a built-in kind to the object that an API server of `version` would produce.
 ///
 /// Removes the fields that exist in the table's version but not in `version`. An API server of `version` drops these
-/// fields when it decodes the object. Kinds without a schema in both versions keep them. Before 1.34, also sets missing
-/// creation times to null, for example those of Pod templates. Since 1.37, sets the defaults that the table lacks,
-/// unless `given`, the object in the request, sets these fields. `object` does not contain such fields, because an API
-/// server of the table's version drops them.
+/// fields when it decodes the object. If either version lacks a schema for the kind, no fields are removed. Before
+/// 1.34, also sets missing creation times to null, for example those of Pod templates. Since 1.37, sets the defaults
+/// that the table lacks, unless `given`, the object in the request, sets these fields. `object` does not contain such
+/// fields, because an API server of the table's version drops them.
 pub fn adapt_to_version(
     version: KubernetesVersion,
     gvk: &Gvk,

@@ -10,7 +10,8 @@ use crate::go_json;
 /// Returns `document` if the API server can decode it as a custom resource.
 ///
 /// # Errors
-/// Returns the API server's error message. If this happens, the API server responds with an internal error.
+/// Returns the API server's error message if `document` cannot be decoded. The API server then responds with an
+/// internal error.
 pub fn decoded(document: Value) -> Result<Value, String> {
     let unread = |value: &str, into: &str| {
         Err(format!(

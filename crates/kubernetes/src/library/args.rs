@@ -1,7 +1,7 @@
 //! Accessors for the arguments of a CEL function call.
 //!
-//! The evaluator checks the argument types before the call. The errors here are those that upstream returns during the
-//! call.
+//! The evaluator checks argument types before the call. If an argument still has the wrong type, these functions return
+//! upstream's error.
 
 use cel::value::{EvalError, Opaque, Value};
 

@@ -44,8 +44,8 @@ pub const MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH: usize = 5 * 1024;
 /// `validateMatchConditions`.
 pub const MAX_MATCH_CONDITIONS: usize = 64;
 
-/// The maximum number of kinds per rule that upstream's type checker checks. If a rule reaches this number, upstream
-/// skips the remaining kinds and all later rules of the policy.
+/// The maximum number of kinds for which upstream type-checks a policy, per rule. If a rule reaches this number,
+/// upstream skips its remaining kinds and all later rules of the policy.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/policy/validating/typechecking.go`,
 /// `maxTypesToCheck`.

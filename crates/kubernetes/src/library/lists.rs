@@ -342,7 +342,7 @@ fn is_comparable(value: &Value) -> bool {
     )
 }
 
-/// Iterates over the elements of `list`. Yields an error instead of an element that is not comparable.
+/// Iterates over the elements of `list`. Yields an error in place of each element that is not comparable.
 fn comparable<'a>(
     list: &'a ListValue,
     budget: &'a EvalBudget,

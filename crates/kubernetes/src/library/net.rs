@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use cel::go_text::quote_bytes;
 
-/// An error of parsing an IP address. Its `Display` is Go's message.
+/// A syntax error in an IP address. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("ParseAddr({input}): {message}{place}")]
 pub struct AddressError {
@@ -250,7 +250,7 @@ pub fn is_global_unicast(ip: IpAddr) -> bool {
         && !is_link_local_unicast(ip)
 }
 
-/// An error of parsing a network. Its `Display` is Go's message.
+/// A syntax error in a network. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("netip.ParsePrefix({input}): {message}")]
 pub struct NetworkError {

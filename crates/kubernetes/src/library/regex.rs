@@ -92,8 +92,9 @@ fn finding_all(
     }))
 }
 
-/// The memory per match in bytes while the result is built, without the characters of the match. This is the memory of
-/// the list element, of the string header, and of a borrowed slice in a vector whose capacity may be twice its length.
+/// The memory that each match needs while the result is built, in bytes, without the characters of the match. This is
+/// the memory of the list element, of the string header, and of a borrowed slice in a vector whose capacity may be
+/// twice its length.
 const MATCH: usize = size_of::<Value>() + 32 + 2 * size_of::<&str>();
 
 /// Returns the matches of a pattern in the first argument. The third argument limits the number of matches. A negative

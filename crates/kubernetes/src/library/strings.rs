@@ -1,4 +1,4 @@
-//! CEL's equality and strings extension, with the costs of the API server.
+//! The operator `==` and CEL's strings extension, with the API server's costs.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator`.
 

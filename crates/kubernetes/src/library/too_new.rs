@@ -52,7 +52,7 @@ pub fn too_new(checked: &CheckedAst, version: KubernetesVersion) -> Vec<TooNew> 
         else {
             return None;
         };
-        // Rows of the same overload for other releases count as well. They differ only in costs or in the
+        // Also consider the rows of the same overloads for other releases. They differ only in costs or in the
         // implementation.
         let rows = || overloads.iter().flat_map(|row| rows_with_id_of(row));
         if rows().any(|row| version.has(&row.source.available)) {

@@ -58,7 +58,7 @@ pub fn has(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && gvk.version == "v1" && KINDS.iter().any(|(kind, _)| *kind == gvk.kind)
 }
 
-/// Returns true if the API server passes an unset field as null. Such a field has no `omitempty`.
+/// Returns true if the API server passes an unset field to policies as null. Such a field has no `omitempty`.
 #[must_use]
 pub fn is_null_unset<'a>(gvk: &Gvk, path: impl IntoIterator<Item = Option<&'a str>>) -> bool {
     let is_command = path.into_iter().eq([Some("command")]);

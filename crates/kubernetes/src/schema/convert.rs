@@ -22,15 +22,15 @@ pub(super) struct Converter<'a, 'i> {
     schemas: &'a [Entry<'a>],
     references: References<'a>,
     interner: &'i mut Interner,
-    /// The behavior of the API server, if the types are for validation rules. `None` for other types, because the API
-    /// server does not use their sizes.
+    /// The API server's behavior, for types in validation rules. `None` for other types, because the API server does
+    /// not use their sizes.
     rules: Option<Behavior>,
-    /// The results for references that were converted while no other reference of the same cycle was on the path.
+    /// The results for references that were reached from outside of their cycle.
     free: HashMap<RefId, ConversionResult>,
-    /// The results for references that were converted while other references of the same cycle were on the path. The
-    /// key consists of the reference and those other references, in sorted order.
+    /// The results for references that were reached from within their cycle. The key is the reference, and the
+    /// references of its cycle on the path, sorted.
     bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
-    /// The number of the current cycle, and how many more schemas may be converted for this cycle.
+    /// The number of the current cycle, and the number of schemas that may still be converted for it.
     cycle_left: (Option<u32>, u32),
     /// The number of schemas that may still be converted for all cycles together.
     cycles_left: u32,
@@ -323,8 +323,8 @@ impl<'a, 'i> Converter<'a, 'i> {
             let required = required
                 .binary_search_by(|known| (**known).cmp(name))
                 .is_ok();
-            // A required property with a default does not count, because a request may omit it. The API server sets the
-            // default before it evaluates expressions.
+            // The minimum size excludes required properties with a default, because a request may omit them. The API
+            // server sets their defaults before it evaluates expressions.
             if type_.is_exposed() && required && !type_.has_default {
                 let size = i64::try_from(name.len())
                     .unwrap_or(i64::MAX)

@@ -26,7 +26,7 @@ use super::read::SchemaSeed;
 use super::rest_mapper::ApiResource;
 use super::{Gvk, Gvr, refs, sizes, structural};
 
-/// The apimachinery schemas that published custom resource schemas refer to, as JSON.
+/// The apimachinery schemas to which the published schemas of custom resources refer, as JSON.
 pub(crate) const META: &str = include_str!("meta.json");
 
 pub(crate) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -45,7 +45,7 @@ pub struct Crd {
     pub group: String,
     /// The kind.
     pub kind: String,
-    /// The kind of lists of the resource. The default is the kind with the suffix `List`.
+    /// The list kind of the resource. The default is the resource's kind with the suffix `List`.
     pub list_kind: String,
     /// The resource name, such as `widgets`.
     pub plural: String,

@@ -1,4 +1,4 @@
-//! Declared types: the properties of a schema that CEL uses.
+//! Declared types: the parts of schemas that CEL uses.
 //!
 //! A [`DeclType`] is immutable and shared by all fields with the same type. It has no name, because the name of an
 //! object type depends on the field path, as in `Deployment#.spec.template`. [`DeclType::cel_type`] creates a CEL type
@@ -104,7 +104,7 @@ impl DeclField {
     reason = "each flag corresponds to a schema keyword"
 )]
 pub struct DeclType {
-    /// The kind of values.
+    /// The kind of the type's values.
     pub kind: DeclKind,
     /// The maximum number of list elements, map entries or string bytes. It is 0 for types without a size, and -1 if a
     /// type declared in Rust code has no bound.
@@ -260,8 +260,8 @@ impl DeclType {
         }
     }
 
-    /// Returns the minimum JSON size of a value in bytes when the API server evaluates expressions. At that time,
-    /// required fields with a default are present, even if the request omits them.
+    /// Returns the minimum JSON size of a value during the evaluation of expressions, in bytes. Required fields with a
+    /// default are then present, even if the request omits them.
     #[must_use]
     pub fn min_evaluated_size(&self) -> i64 {
         self.min_serialized_size.max(self.size_with_required)

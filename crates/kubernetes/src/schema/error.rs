@@ -1,8 +1,8 @@
-//! Errors of parsing schemas and converting them to types.
+//! Errors in parsing schemas and converting them to types.
 
 use std::sync::Arc;
 
-/// An error of parsing or converting a schema. The status conditions show its `Display` text as the reason.
+/// An error in parsing or converting a schema. The status conditions show its `Display` text as the reason.
 ///
 /// Clones are cheap. One error may affect many kinds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -92,7 +92,7 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
             .split_once("__")
             .filter(|(s, _)| !s.is_empty() && !s.contains('_'));
         let Some((sequence, remaining)) = sequence else {
-            // The second underscore may start an escape sequence, because there may be three underscores.
+            // Consume only the first underscore. If there are three, the second one may start an escape sequence.
             name.push('_');
             rest = rest.get(before.len() + 1..).unwrap_or_default();
             continue;

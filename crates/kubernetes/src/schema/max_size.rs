@@ -42,8 +42,8 @@ pub struct ObjectShape {
 }
 
 impl ObjectShape {
-    /// Returns the maximum size of a value with the type `type_` in such an object. The size is a number of list
-    /// elements, map entries, or bytes.
+    /// Returns the maximum size of a value with the type `type_` in an object of this shape. The size is a number of
+    /// list elements, map entries, or bytes.
     fn fitting(self, type_: &DeclType) -> u64 {
         let n = match &type_.kind {
             DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_evaluated_size()),
@@ -72,8 +72,8 @@ impl DeclaredSizes {
         }
     }
 
-    /// Describes the part of a variable at `path`, with one size for objects of each shape in `shapes`. A shape that is
-    /// `None` is the largest request.
+    /// Describes the part of a variable at `path`. The result contains one size for each shape in `shapes`. `None`
+    /// denotes an object as large as the largest request.
     #[must_use]
     pub fn part(&self, path: Path<'_>, shapes: &[Option<ObjectShape>]) -> VariablePart {
         let Some(target) = self.target(path) else {
@@ -262,7 +262,7 @@ impl PathTarget<'_> {
         }
     }
 
-    /// Returns the sizes in objects of the shape `shape`. The shape `None` is the largest request.
+    /// Returns the sizes in objects of the shape `shape`. `None` denotes an object as large as the largest request.
     fn sizes(&self, shape: Option<ObjectShape>) -> PartSizes {
         let is_declared = self.is_declared_part();
         let Some(shape) = shape else {

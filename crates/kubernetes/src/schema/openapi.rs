@@ -55,7 +55,7 @@ struct Head {
     kinds: Value,
 }
 
-/// Deserializes null as the default.
+/// Deserializes null as the default value of `T`.
 pub(super) fn null_to_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -123,7 +123,7 @@ impl Schema {
         }
     }
 
-    /// Returns a schema that is used instead of a value that is not a schema.
+    /// Returns a placeholder for a value that is not a schema.
     pub(super) fn malformed() -> Self {
         Self {
             malformed: true,

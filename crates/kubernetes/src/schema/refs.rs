@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::error::SchemaError;
 use super::raw::Schema;
 
-/// The name of a schema with the parsed schema or the parse error.
+/// The name of a schema, and the parsed schema or the parse error.
 pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 
 /// The prefix of references within a document. If a reference does not have this prefix, the whole reference is the
@@ -53,8 +53,8 @@ impl<'a> References<'a> {
             for part in schema.iter().copied().flat_map(Schema::parts) {
                 references.collect(schemas, part, &mut edges);
             }
-            // A schema may itself be a reference. This reference is resolved only if the schema is the root, but nested
-            // schemas may refer to the root by name.
+            // A schema may itself be a reference. Only the reference of a root is resolved. It can be part of a cycle,
+            // because nested schemas may refer to the root.
             if let Some(name) = schema.ok().and_then(Schema::reference) {
                 edges.push(references.id_or_insert(schemas, name));
             }

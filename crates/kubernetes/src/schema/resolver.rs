@@ -19,7 +19,7 @@ pub enum Resolution {
     Found(Arc<DeclType>),
     /// No document contains a schema for the kind.
     NotFound,
-    /// The schema is temporarily unavailable or invalid, with the reason.
+    /// The schema is invalid or temporarily unavailable. Contains the reason.
     Unavailable(String),
 }
 

@@ -1,5 +1,5 @@
-//! The CEL types of the values in the CEL rules of a CRD. They are derived from the CRD's structural schema, or from a
-//! schema nested in it.
+//! The CEL types of values in CRD rules. They are derived from the CRD's structural schema, or from a schema nested in
+//! it.
 //!
 //! These types differ from the types of the published schema. `format: int-or-string` and references have no effect.
 //! The metadata of a resource declares only `name` and `generateName`.

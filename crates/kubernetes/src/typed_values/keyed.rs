@@ -58,8 +58,8 @@ fn members(
     Ok(members)
 }
 
-/// Returns true if two sets have the same distinct elements. Both lists must have the same number of elements, which
-/// may repeat.
+/// Returns true if two lists of type `set` have the same distinct elements. Elements may repeat, but both lists must
+/// have the same length.
 ///
 /// Source: apiserver 0.37 `pkg/cel/common/valuesunstructured.go`, `unstructuredSetList.Equal`.
 pub(super) fn are_equal_sets(
@@ -81,7 +81,8 @@ pub(super) fn are_equal_sets(
     Ok(seen.len() == own.len())
 }
 
-/// Combines the key fields of an element into a string. A missing field and a field with an error count as null.
+/// Combines the key fields of an element into a string. A missing field counts as null, and so does a field whose value
+/// is an error.
 ///
 /// Source: apiserver 0.37 `pkg/cel/common/valuesreflect.go`, `refValMapKey`.
 fn map_key(element: &Value, schema: &ValueSchema) -> Result<String, EvalError> {

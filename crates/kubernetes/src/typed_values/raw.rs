@@ -56,7 +56,7 @@ impl Opaque for Foreign {
     }
 }
 
-/// Returns the Go value inside the CEL value `value`. In upstream, concatenated lists, sets and map keys contain such
+/// Returns the Go value inside the CEL value `value`. In upstream, sets, map keys and concatenated lists contain such
 /// Go values.
 ///
 /// # Errors

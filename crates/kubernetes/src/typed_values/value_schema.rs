@@ -15,8 +15,8 @@ use crate::version::Behavior;
     reason = "each flag corresponds to a schema keyword or a behavior"
 )]
 pub struct ValueSchema {
-    /// The declared properties. `None` if `properties` contains only declared properties, without added common
-    /// properties of resources.
+    /// The declared properties. `None` if `properties` is the same, because no common properties of resources were
+    /// added.
     own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,

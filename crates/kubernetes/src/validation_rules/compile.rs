@@ -53,7 +53,7 @@ pub enum ExpressionErrorKind {
     Unsupported,
 }
 
-/// An error of compiling a rule's expression.
+/// A compilation error in an expression of a rule.
 #[derive(Clone, Debug)]
 pub struct ExpressionError {
     /// The kind of the error.
@@ -62,7 +62,7 @@ pub struct ExpressionError {
     pub detail: String,
     /// True if the expression compiles but returns the wrong type.
     pub is_result_type: bool,
-    /// The errors with their locations and with this project's own messages. Empty if no location is known.
+    /// The errors with their locations, in this project's wording. Empty if no location is known.
     pub found: Diagnostics,
 }
 
@@ -85,8 +85,7 @@ pub(super) struct CompiledRule {
     pub(super) uses_old_self: bool,
     /// The maximum cost of one evaluation of the rule.
     pub(super) max_cost: u64,
-    /// The maximum number of values in one request to which the rule applies. It is limited by the maximum request
-    /// size.
+    /// The maximum number of evaluations of the rule per request, derived from the maximum request size.
     pub(super) max_cardinality: u64,
     pub(super) message_error: Option<ExpressionError>,
     pub(super) message: Option<Program>,
@@ -232,7 +231,7 @@ fn compile_rule(
     compiled
 }
 
-/// The required result type and the error messages for rules, or those for message expressions.
+/// The result type and the error messages for one kind of expression: rules or message expressions.
 struct ExpressionKind {
     prefix: &'static str,
     type_: Type,
@@ -257,7 +256,7 @@ struct CheckedExpression {
     max_cost: u64,
 }
 
-/// Compiles an expression. The boolean of an error is true if the expression passes the type check and uses `oldSelf`,
+/// Compiles an expression. In an error, the boolean is true if the expression passes the type check and uses `oldSelf`,
 /// but cannot be planned.
 fn expression(
     text: &str,

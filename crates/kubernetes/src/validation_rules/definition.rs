@@ -33,7 +33,7 @@ use crate::version::{Behavior, CompileMode, KubernetesVersion};
 use cel::interrupt::checkpoint;
 use cel::value::go_quote;
 
-/// An error of a CustomResourceDefinition.
+/// An error in a CustomResourceDefinition.
 #[derive(Clone, Debug)]
 pub struct DefinitionError {
     /// The error as the API server reports it.
@@ -45,7 +45,7 @@ pub struct DefinitionError {
     pub cause: DefinitionCause,
 }
 
-/// The cause of an error of a CustomResourceDefinition.
+/// The cause of an error in a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub enum DefinitionCause {
     /// Any cause that has no variant of its own.
@@ -545,7 +545,7 @@ fn below_property(
     below
 }
 
-/// Adds the errors in a rule that are found without compiling its expressions.
+/// Adds the errors that are found without compiling the rule's expressions.
 fn about_rule(
     rule: &ValidationRule,
     schema: &Map<String, Json>,

@@ -72,7 +72,7 @@ impl FieldErrorKind {
     }
 }
 
-/// An error of a field. Its `Display` is the API server's message.
+/// An error about one field of an object. Its `Display` is the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The type of the error.

@@ -41,8 +41,8 @@ fn list<'a>(schema: &'a Schema, key: &str) -> &'a [Json] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// Returns the schemas in `not`, `allOf`, `oneOf` and `anyOf`. Each result contains the keyword, the index if the
-/// keyword is a list, and the schema.
+/// Returns the schemas in `not`, `allOf`, `oneOf` and `anyOf`. Each result contains the keyword, the index of the
+/// schema if the keyword's value is a list, and the schema.
 pub(super) fn junctors(
     schema: &Schema,
 ) -> impl Iterator<Item = (&'static str, Option<usize>, &Schema)> {

@@ -33,7 +33,7 @@ impl ValidationRule {
         "FieldValueRequired",
     ];
 
-    /// Parses a rule. Ignores fields of the wrong type, because no API server stores such a rule.
+    /// Parses a rule. Ignores fields of the wrong type, because no API server stores a rule with such fields.
     #[must_use]
     pub fn read(rule: &Json) -> Self {
         let text = |key: &str| {

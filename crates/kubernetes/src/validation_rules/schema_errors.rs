@@ -1,8 +1,7 @@
 //! Validates the schemas of a new CustomResourceDefinition, except for rules and defaults.
 //!
-//! Common errors have the path and message of the API server: unknown or unsupported keywords, missing or unknown
-//! types, and invalid patterns. If a schema is not structural for another reason, there is one error for the whole
-//! schema.
+//! Errors about unknown or unsupported keywords, missing or unknown types, and invalid patterns have the API server's
+//! path and message. If a schema is not structural for another reason, the whole schema has a single error.
 //!
 //! [`crate::custom_resource::validate_definition`] validates defaults. [`super::spec_errors`] validates the fields
 //! outside of schemas.

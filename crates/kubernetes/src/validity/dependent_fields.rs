@@ -124,7 +124,7 @@ const POD_SPECS: [&str; 4] = [
 /// The location of the spec in a Pod. Other kinds contain Pod specs in templates.
 const POD_SPEC: &str = "spec";
 
-/// The field with the containers that can be added only to a running Pod. Pod templates and new Pods cannot have it.
+/// The field for containers that can be added only to a running Pod. Pod templates and new Pods cannot have this field.
 ///
 /// Source: `pkg/apis/core/validation/validation.go` (`ValidatePodTemplateSpec`, `ValidatePodCreate`).
 const EPHEMERAL_CONTAINERS: &str = "ephemeralContainers";

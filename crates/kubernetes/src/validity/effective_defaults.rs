@@ -312,7 +312,7 @@ pub fn effective_default(gvk: &Gvk, path: &FieldPath) -> Option<EffectiveDefault
 
 /// Returns true if a struct that encloses the last field of a path is a pointer, and may therefore be absent. `names`
 /// contains the fields of the path, each with a boolean that is true for a pointer. Elements of lists and maps have an
-/// empty name. The last element exists, so only the structs after it are considered.
+/// empty name. The innermost list or map element on the path exists, so only the structs inside it are considered.
 fn has_pointer(names: &[(String, bool)]) -> bool {
     let parents = names.iter().rev().skip(1);
     let mut of_element = parents.take_while(|(name, _)| !name.is_empty());

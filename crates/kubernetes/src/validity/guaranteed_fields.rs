@@ -425,8 +425,8 @@ pub fn is_never_empty(path: &FieldPath) -> bool {
     matches!(last, Some(Segment::Field(name)) if NEVER_EMPTY.contains(&&**name))
 }
 
-/// Returns true if the field at `path` is never null in a valid object. Go serializes such a field as null if it is
-/// unset.
+/// Returns true if the field at `path` is never null in a valid object, although Go serializes the field as null if it
+/// is unset.
 #[must_use]
 pub fn is_never_null(path: &FieldPath) -> bool {
     match &*path.names() {

@@ -353,8 +353,8 @@ fn is_kind_spec_invalid(kind: &str, path: &[&str], fields: &Map<String, Json>) -
     }
 }
 
-/// Returns true if a Pod spec in an object of `kind` does not fit its containers, for example if a mounted volume is
-/// missing.
+/// Returns true if a Pod spec in an object of `kind` is inconsistent with its containers, for example if a container
+/// mounts a missing volume.
 ///
 /// In a `StatefulSet`, containers may also mount volumes of the claim templates.
 fn is_pod_spec_invalid(kind: &str, spec: &Map<String, Json>) -> bool {

@@ -1,4 +1,4 @@
-//! Validity rules for objects of built-in kinds that are not in their OpenAPI schemas.
+//! Validity rules for objects of built-in kinds. The OpenAPI schemas of these kinds do not contain the rules.
 //!
 //! Before validating admission, the API server sets defaults, validates the object, and compares it with the stored
 //! object. Some objects that match their schema are therefore rejected before policies see them. The tables in this

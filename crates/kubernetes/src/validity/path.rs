@@ -164,7 +164,7 @@ fn fields(path: &str) -> impl Iterator<Item = &str> {
     path.split('.').filter(|name| !name.is_empty())
 }
 
-/// Returns true if expressions can select a field with the name `text` by a dot, as in `object.spec`.
+/// Returns true if expressions can select a field named `text` with a dot, as in `object.spec`.
 #[must_use]
 pub fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! The type of the differences between Kubernetes versions, except for overloads.
+//! Defines [`Behavior`]: the differences between Kubernetes versions, except for overloads.
 
 /// The response to a request that creates an object whose name is reserved for static manifests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl LengthErrors {
     reason = "each flag is one independent change in Kubernetes"
 )]
 pub struct Behavior {
-    /// The differences of cel-go.
+    /// The behavior of cel-go.
     pub language: cel::version::Behavior,
     /// The value of a JSON patch can be a list or map that contains an `Object`. Older versions panic.
     ///

@@ -161,9 +161,8 @@ impl KubernetesVersion {
         self.minor > minor || self.minor == minor && self.patch.is_none_or(|own| own >= patch)
     }
 
-    /// Returns the steps of an upgrade from this version to `to`. The first steps increase the minor version of cel-go
-    /// by one each, and the next steps increase that of Kubernetes. The last element is `to`. Returns an empty list if
-    /// `to` is not newer.
+    /// Returns the steps of an upgrade from this version to `to`. Each step increases one minor version: first that of
+    /// cel-go, then that of Kubernetes. The last element is `to`. Returns an empty list if `to` is not newer.
     #[must_use]
     pub fn steps_to(self, to: Self) -> Vec<Self> {
         let mut steps = Vec::new();
@@ -248,7 +247,7 @@ impl KubernetesVersion {
     }
 
     /// Returns true if this version has a change that was backported to several minor versions. `patches` contains the
-    /// first patch release with the change for each minor version, newest first, as pairs of minor and patch version.
+    /// first patch release of each minor version with the change, as pairs of minor and patch version, newest first.
     #[must_use]
     pub fn has_one_of(&self, patches: &[(u16, u16)]) -> bool {
         let newest = patches.first().map_or(u16::MAX, |(minor, _)| *minor);
@@ -517,15 +516,15 @@ pub fn first_with(cel_go: CelGo) -> Version {
     first.unwrap_or(KubernetesVersion::NEWEST).platform()
 }
 
-/// Returns the first version whose API server accepts the additions of the version `introduced` in new expressions.
+/// Returns the first version whose API server accepts new expressions with the additions of the version `introduced`.
 #[must_use]
 pub const fn usable_since(introduced: Version) -> Version {
     Version::new(introduced.major, introduced.minor.saturating_add(1))
 }
 
 impl KubernetesVersion {
-    /// Returns true if an API server of this version accepts the additions of the version `introduced` in new
-    /// expressions.
+    /// Returns true if an API server of this version accepts new expressions with the additions of the version
+    /// `introduced`.
     pub(crate) fn accepts(&self, introduced: Version) -> bool {
         introduced <= self.compatibility()
     }

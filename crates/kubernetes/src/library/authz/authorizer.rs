@@ -101,7 +101,7 @@ pub trait Authorizer: fmt::Debug + Send + Sync {
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer;
 }
 
-/// A result for all checks whose attributes match. A field that is `None` matches any value.
+/// A rule with the result of all checks whose attributes match the fields. A field that is `None` matches any value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AuthorizerRule {
     /// The user name to match.

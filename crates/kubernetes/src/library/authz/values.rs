@@ -207,7 +207,7 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// Returns the error message that upstream's method `Value` returns for these types.
+            /// Returns an error message, because upstream's method `Value` returns an error for these types.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

@@ -142,8 +142,8 @@ pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     CallEstimate::sized(twice(size), result)
 }
 
-/// Estimates the cost of a call of `split`. The second argument limits the number of parts. Without a limit, each code
-/// point may be a part.
+/// Estimates the cost of a call of `split`. A constant second argument limits the number of parts. Without such a
+/// limit, each code point can be a part.
 pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let Some(target) = call.target else {
         return ONE_UNIT;
@@ -186,7 +186,7 @@ pub(super) fn measured_join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     }
 }
 
-/// Estimates the cost of a search with a regular expression. Each code point of the string may be a match.
+/// Estimates the cost of a search with a regular expression. Each code point of the string can be a match.
 pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
     let (Some(target), [regex, ..]) = (call.target, call.args) else {
         return ONE_UNIT;
@@ -226,7 +226,7 @@ fn compared_addresses() -> CostEstimate {
     traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
 }
 
-/// The cost of masking a network and comparing it with the other network.
+/// The cost of masking a network and comparing it with another network.
 fn compared_networks() -> CostEstimate {
     let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
     compared_addresses().plus(masking)

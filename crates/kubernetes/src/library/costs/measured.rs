@@ -1,6 +1,6 @@
 //! Computes the costs of evaluated calls from their arguments and results.
 //!
-//! Intermediate results are rounded like in upstream, so the costs are equal.
+//! Intermediate results are rounded like in upstream, so the costs equal upstream's costs.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 
@@ -119,7 +119,7 @@ pub(super) fn contains_cidr_text(args: &[Value]) -> u64 {
 }
 
 /// Returns the cost of comparing two values. The cost is 1 if the first value has a type that the API server adds to
-/// CEL. For other types, including other opaque types such as messages, it is CEL's cost.
+/// CEL. All other types, such as messages, have CEL's costs.
 pub(super) fn equality(args: &[Value]) -> u64 {
     match args {
         [Value::Opaque(value), _] if is_added(&value.type_()) => 1,

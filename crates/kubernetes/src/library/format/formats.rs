@@ -17,7 +17,7 @@ pub struct Format {
     /// The name. Two formats are equal if their names are equal.
     pub name: &'static str,
     check: fn(&str) -> Vec<String>,
-    /// The length that upstream assumes for the format's regular expression when it computes costs, in bytes.
+    /// The assumed length of the format's regular expression in upstream's cost model, in bytes.
     pub pattern_len: u64,
 }
 
@@ -160,7 +160,7 @@ static ALL: [&Format; 13] = [
     &DATETIME,
 ];
 
-/// Returns the format of the function with this name, without the prefix `format.`.
+/// Returns the format for a function name without the prefix `format.`, such as `uuid`.
 #[must_use]
 pub fn named(function: &str) -> Option<&'static Format> {
     ALL.into_iter().find(|format| format.function == function)

@@ -19,7 +19,7 @@ const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 /// The unit in the messages of older versions. It is incorrect, because the limit is in bytes.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
-/// The description of a valid key in the message about an invalid one.
+/// The subject of the error message for an invalid label key.
 const LABEL_KEY: &str = "a valid label key";
 
 /// Converts a message of this module to the wording of versions before 1.35.

@@ -38,8 +38,8 @@ pub fn json_patch_type() -> Type {
     Type::Struct(StructType::new(JSON_PATCH, Arc::new(PatchFields)))
 }
 
-/// Returns the base environment of mutation expressions of `release`. It is [`base_env`] with the functions and types
-/// for mutations.
+/// Returns the base environment for mutation expressions in `release`: [`base_env`] with the functions and types for
+/// mutations.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/cel/compile.go`, `hasPatchTypes`.
 #[must_use]

@@ -82,7 +82,7 @@ impl ScaledInt {
         self.scale >= 0 || rounded_up(self.value, self.scale.unsigned_abs()).1
     }
 
-    /// Returns the digits and the exponent of ten of the canonical form. The exponent is a multiple of three.
+    /// Returns the canonical form: its digits, and an exponent of ten that is a multiple of three.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBytes`.
     pub(super) fn canonical(self) -> (String, i32) {
@@ -95,7 +95,7 @@ impl ScaledInt {
         }
     }
 
-    /// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
+    /// Returns the canonical form with a binary suffix: its digits, and an exponent of the base 1024.
     ///
     /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `int64Amount.AsCanonicalBase1024Bytes`.
     pub(super) fn canonical_of_1024(self) -> Result<(String, i32), TooLong> {
@@ -113,7 +113,7 @@ impl ScaledInt {
     }
 }
 
-/// Returns the digits and the exponent of ten of the canonical form. The exponent is a multiple of three.
+/// Returns the canonical form: its digits, and an exponent of ten that is a multiple of three.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBytes`.
 pub(super) fn canonical(number: Decimal) -> (String, i32) {
@@ -128,7 +128,7 @@ pub(super) fn canonical(number: Decimal) -> (String, i32) {
     (number.with_zeros(n_zeros).unscaled_text(), exponent)
 }
 
-/// Returns the digits and the exponent of 1024 of the canonical form with a binary suffix.
+/// Returns the canonical form with a binary suffix: its digits, and an exponent of the base 1024.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/amount.go`, `infDecAmount.AsCanonicalBase1024Bytes`.
 pub(super) fn canonical_of_1024(number: &Decimal) -> Result<(String, i32), TooLong> {

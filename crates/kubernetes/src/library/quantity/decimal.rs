@@ -159,7 +159,7 @@ impl Decimal {
         })
     }
 
-    /// Changes both numbers to the same number of digits after the decimal point.
+    /// Returns both numbers with the same number of digits after the decimal point.
     fn aligned(&self, other: &Self) -> Result<(Self, Self), TooLong> {
         let scale = self.scale.max(other.scale);
         Ok((self.rescaled(scale)?, other.rescaled(scale)?))

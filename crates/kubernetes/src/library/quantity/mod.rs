@@ -152,8 +152,8 @@ impl Opaque for Quantity {
     }
 }
 
-/// Converts an error of a quantity. An error about too many digits ends the evaluation. Upstream has no such limit, so
-/// the result of the expression is unknown.
+/// Converts a quantity error to an evaluation error. An error about too many digits ends the evaluation. Upstream does
+/// not limit the number of digits, so the result of the expression is unknown.
 fn failed(error: QuantityError) -> EvalError {
     match error {
         QuantityError::TooLong => Exceeded::QuantityDigits.into(),
@@ -223,7 +223,7 @@ fn operand(args: &[Value]) -> std::result::Result<Quantity, EvalError> {
     }
 }
 
-/// Declares a sum or difference of quantities.
+/// Declares an overload that returns a sum or difference of quantities.
 const fn sum_row(function: &'static str, id: &'static str, args: &'static [Sig]) -> OverloadRow {
     OverloadRow::member(function, id, args, QUANTITY, NOMINAL, SOURCE)
 }

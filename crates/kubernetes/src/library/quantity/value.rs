@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::amount::{ScaledInt, canonical, canonical_of_1024};
 use super::decimal::{Decimal, TooLong};
 
-/// An error of parsing a quantity or computing with quantities.
+/// An error that occurs when a quantity is parsed or used in a computation.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go` (`ErrFormatWrong`, `ErrNumeric`,
 /// `ErrSuffix`).

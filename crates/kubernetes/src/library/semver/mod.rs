@@ -76,7 +76,7 @@ pub static VERSION_0: &[OverloadRow] = &[
         .evaluated_by(patch),
 ];
 
-/// The functions that version 1 of the library adds. They have a parameter that normalizes the input.
+/// The functions that version 1 of the library adds. Their second argument determines whether the input is normalized.
 pub static VERSION_1: &[OverloadRow] = &[
     OverloadRow::global(
         "semver",

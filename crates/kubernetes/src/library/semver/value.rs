@@ -43,7 +43,7 @@ impl fmt::Display for Identifier {
 /// The memory of an identifier without its characters, in bytes: the struct and the overhead of an allocation.
 pub(super) const IDENTIFIER: usize = size_of::<Identifier>() + 24;
 
-/// An error of parsing a semantic version. Its `Display` is upstream's message.
+/// A syntax error in a semantic version. Its `Display` is upstream's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SemverError(String);

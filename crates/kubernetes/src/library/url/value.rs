@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::library::net::parse_address;
 use cel::go_text::{decode, quote, quote_bytes};
 
-/// An error of parsing a URL. Its `Display` is Go's message.
+/// A syntax error in a URL. Its `Display` is Go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parse {url}: {reason}")]
 pub struct UrlError {

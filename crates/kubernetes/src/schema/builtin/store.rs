@@ -4,7 +4,7 @@
 //! versions publish is stored only once:
 //!
 //! - kinds: group, version, kind, and the name of the kind's definition
-//! - resources: group, version, resource, group, version and kind of the request objects, and the scope
+//! - resources: group, version and name of the resource; group, version and kind of the request objects; and the scope
 //! - definitions: name, and the schema as JSON, without the list of its kinds
 //!
 //! `./dev schemas` generates the file from the OpenAPI v3 documents of each version. Only the keywords that affect

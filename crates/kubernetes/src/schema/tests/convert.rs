@@ -110,7 +110,7 @@ fn int_or_string_has_type_dyn() {
         MAX - 2,
         1,
     );
-    // A value of the extension that is not a boolean is ignored.
+    // The extension is ignored, because its value is not a boolean.
     check_sizes(
         json!({"type": "integer", "x-kubernetes-int-or-string": "true"}),
         "int",
@@ -161,7 +161,7 @@ fn required_properties_without_default_increase_min_size() {
     });
     let required = json!(["a", "bb", "cc", "dd", "no identifier"]);
     let object = json!({"type": "object", "properties": properties, "required": required});
-    // The braces have 2 bytes. A required property adds the length of its name, 4 bytes of punctuation, and the size of
+    // The braces take 2 bytes. A required property adds the length of its name, 4 bytes of punctuation, and the size of
     // its value.
     check_sizes(object, "T", 0, 2 + 6 + 7 + 21);
 }

@@ -67,8 +67,7 @@ fn dangling_reference_is_always_an_error() {
 
 #[test]
 fn cycles_are_truncated_at_repetition() {
-    // The root is identified by its name without the prefix, so a reference to the root with the prefix is resolved
-    // once.
+    // The root's id is its name, without the prefix of references. A reference to the root is therefore resolved once.
     let root = decl_type(
         object(json!({"self": to("test"), "other": to("other")})),
         &[(

@@ -65,7 +65,7 @@ impl ImmutableField {
         self
     }
 
-    /// Allows changes of the fields in `except` only if the value at `path` in the old object is the JSON value
+    /// Allows changes to the fields in `except` only if the value at `path` in the old object is the JSON value
     /// `value`.
     const fn excepted_if(mut self, path: &'static str, value: &'static str) -> Self {
         self.excepted_if = Some((path, value));
@@ -263,7 +263,7 @@ const IMMUTABLE_METADATA: [&str; 5] = [
 /// Returns true if an update of some object of the kind can change the value at `path`. `path` consists only of field
 /// names. It cannot select list items or map values.
 ///
-/// If `is_whole` is false, changes of nested fields do not count.
+/// If `is_whole` is false, changes to nested fields do not count.
 #[must_use]
 pub fn may_update(group: &str, kind: &str, path: &[&str], is_whole: bool) -> bool {
     match path {
@@ -334,7 +334,7 @@ impl Update<'_> {
             let path = format!("{}.{exception}", self.rule.at);
             at(object, &path) != at(old, &path)
         };
-        // A field in `except` that has its own rule may change without this value.
+        // A field in `except` that has its own rule does not require this value.
         let mut exceptions = self.rule.except.iter();
         let is_wanted = exceptions.any(|exception| {
             let path = format!("{}.{exception}", self.rule.at);
