@@ -78,9 +78,9 @@ impl RuntimeCost {
 /// The calls to which a measured cost applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostScope {
-    /// Calls that the checker resolved to only this overload (`OverloadCostTracker`).
+    /// Calls that the checker resolved to this overload alone (`OverloadCostTracker`).
     Overload,
-    /// The calls of `Overload`, and calls of the function that the checker did not resolve to a single overload
+    /// The calls of `Overload`, and calls that the checker did not resolve to a single overload of the function
     /// (`ActualCostEstimator`).
     Function,
 }
