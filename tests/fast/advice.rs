@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::manifest;
 use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
-/// Returns the rule, the message and the help of each finding for `manifest`. Omits notes, and rules that have their
-/// own tests.
+/// Returns the rule, the message and the help of each finding for `manifest`. Omits notes, and findings of rules that
+/// have their own tests.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let actual = manifest::findings(manifest, &[]);
