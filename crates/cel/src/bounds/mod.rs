@@ -345,7 +345,7 @@ fn is_scalar(type_: &Type) -> bool {
 
 fn literal_bound(literal: &Literal) -> Bound {
     match literal {
-        // The number of code points, and the length in bytes.
+        // The size ranges from the number of code points to the length in bytes.
         Literal::String(text) => Bound::sized(SizeEstimate::new(
             to_size(text.chars().count()),
             to_size(text.len()),
