@@ -90,7 +90,7 @@ pub enum CostScope {
 pub struct Costs {
     /// The estimated cost.
     pub estimate: StaticCost,
-    /// The estimate of `actual` that [`bounds`](crate::bounds) use. `None` if it is equal to `estimate`.
+    /// The estimate of `actual` that [`bounds`](crate::bounds) uses. `None` if it is equal to `estimate`.
     pub estimate_of_actual: Option<StaticCost>,
     /// The measured cost of an evaluated call.
     pub actual: RuntimeCost,
