@@ -1,5 +1,5 @@
 //! Benchmarks of parsing, type-checking, planning, evaluation, admission and custom resources. The crates `cel` and
-//! `cel-core` are also measured, for operations that they support.
+//! `cel-core` from crates.io are also measured, for operations that they support.
 //!
 //! Run `cargo bench --bench engine`. Arguments after `--` select benchmarks by a substring of the name. `./dev bench`
 //! compares the engine with cel-go.
@@ -238,7 +238,7 @@ fn eval(criterion: &mut Criterion) {
         let peer = cel_rust::Program::compile(text).unwrap();
         let mut context = cel_rust::Context::default();
         context.add_variable_from_value("object", peer_value(&object));
-        // The crate `cel` may lack a function of the expression. Then nothing is measured.
+        // The crate `cel` may lack a function that the expression calls. Such an expression is not measured.
         if peer.execute(&context).is_ok() {
             group.bench_function(format!("{name}, crate cel"), |bencher| {
                 bencher.iter(|| peer.execute(&context));

@@ -1,4 +1,4 @@
-//! Tests the properties that hold for every expression, with randomly generated expressions.
+//! Tests properties that hold for every expression. The tested expressions are generated randomly.
 //!
 //! `VAP_PROPERTY_CASES` is the number of expressions. `VAP_PROPERTY_SEED` is the seed.
 

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::manifest;
 use crate::runtime_errors::{DEPLOYMENT, POD, policy};
 
-/// Returns the rule, the message and the help of each finding for `manifest`. Omits notes, and rules that have their
-/// own tests.
+/// Returns the rule, the message and the help of each finding for `manifest`. Omits notes, and findings of rules that
+/// have their own tests.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
     let text = |finding: &Value, name: &str| finding[name].as_str().unwrap_or_default().to_owned();
     let actual = manifest::findings(manifest, &[]);
@@ -351,7 +351,7 @@ fn mistake_gives_only_one_finding() {
         actual[0].2.contains("a variable cannot read itself"),
         "{actual:#?}"
     );
-    // The error is the same for all types of the matched kind, so there is only one finding.
+    // The expression has the same error for each type of `object`, so there is only one finding.
     let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
     assert_eq!(
         rules(&validation("object.metadata.name in 'abc'")),
@@ -421,7 +421,8 @@ fn functions_and_names_of_other_languages_are_suggested() {
             "{expression}: {findings:#?}"
         );
     }
-    // There is no suggestion: a function is never suggested for a variable, or a name for itself.
+    // There is no suggestion. A function is not suggested in place of a variable, and a name is not suggested in place
+    // of itself.
     for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
         let findings = validation_findings(DEPLOYMENT, expression);
         assert!(!findings.is_empty());

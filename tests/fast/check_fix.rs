@@ -177,7 +177,7 @@ fn ambiguous_fixes_are_not_applied() {
     for (n, text) in [
         // There is no fix if two fields are equally similar to the name, or if no field is similar.
         policy(RULE, "expression: object.spec.zzzz == 1"),
-        // There is no fix if the API group contains a different version than the rule.
+        // There is no fix for a version that the API group does not have.
         policy(&RULE.replace("[apps]", "[apps/v1beta1]"), SOUND),
         // There is no fix for a label that may be absent, because it has no default.
         policy(RULE, "expression: object.metadata.labels.app == 'a'"),

@@ -552,7 +552,7 @@ fn baseline_has_an_entry_for_each_location_of_a_finding() {
     }
 }
 
-/// A fingerprint must not depend on the notation of the path and on the working directory.
+/// A fingerprint must not depend on the notation of the path or on the working directory.
 #[test]
 fn gitlab_paths_are_relative_to_repository() {
     let root = directory("gitlab", &[("p.yaml", WRONG), ("q/q.yaml", WRONG)]);

@@ -340,7 +340,7 @@ fn literals_of_patches_are_checked() {
         let mutation = patched(&format!("[JSONPatch{{{operation}}}]"));
         contain(&messages_of("failing-mutation", &[mutation]), &[words]);
     }
-    // The check continues with the escaped key, whose map may be absent.
+    // The path is also checked with the escaped key. The map that contains the key may be absent.
     let unescaped = r#"[JSONPatch{op: "add", path: "/metadata/labels/a.b/c", value: "x"}]"#;
     contain(
         &messages_of("failing-mutation", &[patched(unescaped)]),

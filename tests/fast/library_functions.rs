@@ -437,7 +437,7 @@ fn map_keys_of_other_types_have_upstream_results() {
     ]);
 }
 
-/// In cel-go, values of some other types are Go strings, so their patterns are also precompiled.
+/// In cel-go, a type and an optional string wrap a Go string. A constant pattern is matched against this string.
 #[test]
 fn call_of_matches_on_non_strings_has_upstream_result() {
     check(&[

@@ -111,7 +111,7 @@ fn validation_that_is_always_false_is_reported() {
             &[],
         ),
         ("request.operation == 'CREATE'", DENY, &[]),
-        // A policy that denies all requests does so on purpose.
+        // A policy that denies all requests does so on purpose, so there is no finding.
         ("false", DENY, &[]),
     ] {
         let spec = format!("  validations:\n  - expression: \"{expression}\"\n");

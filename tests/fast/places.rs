@@ -221,7 +221,8 @@ fn findings_have_location_of_wrong_token_in_all_styles() {
         };
         let written = &text[*at..];
         let line = written.lines().next().unwrap();
-        // Ignores other findings about the expressions. Equal findings about a policy are merged.
+        // Skips findings of other rules or policies. Equal findings about one policy are merged, so `also` contains
+        // further locations.
         let of_policy = report.findings.iter().filter(|finding| {
             matches!(
                 finding.rule,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::manifest;
 
-/// Returns the severity, the rule and the help of each finding. Omits the findings that an object is not checked.
+/// Returns the severity, the rule and the help of each finding. Omits the findings about objects that are not checked.
 fn findings(manifest: &str) -> Vec<String> {
     let text = |finding: &Value, name: &str| {
         let text = finding.get(name).and_then(Value::as_str);

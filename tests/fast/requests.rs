@@ -102,8 +102,8 @@ fn generated_name_is_set_for_validation() {
     );
     // The suffix is random, so an expression cannot predict the name.
     denied(pods, "request.name == 'x-abcde'", &generated);
-    // The namespace of the request stays empty. The API server reads the name from the object before it generates the
-    // name.
+    // For a Namespace, the API server takes `request.namespace` from the name in the object before it generates the
+    // name. It therefore stays empty here.
     let namespace = json!({"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "x-"}}});
     allowed(
         &["namespaces"],

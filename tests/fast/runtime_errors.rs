@@ -539,7 +539,7 @@ fn type_error_has_witness() {
     assert_eq!(proof(rule, within), overload);
     let absent = (json!("no such key: replica"), false);
     assert_eq!(proof("undefined-field", "object.spec.replica < 5"), absent);
-    // The value with the wrong type is a condition in a macro, an operand, or a range.
+    // The value with the wrong type is the condition of a macro, an operand, or the range of a macro.
     let counted = "object.metadata.?annotations.orValue({}).existsOne(k, v, v)";
     assert_eq!(proof(rule, counted), overload);
     let operand = "object.spec.replicas == 1 || object.spec.template.spec.containers[0].name";

@@ -1,4 +1,4 @@
-//! Tests lints of rules, selectors and validations that depend on each other.
+//! Tests lints of excluded resources, contradictory validations, options and namespace selectors.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,

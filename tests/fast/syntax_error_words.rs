@@ -1,5 +1,5 @@
-//! Tests the wording of syntax errors. The API server's wording is used in results that are compared with the API
-//! server's or sent to the API server. All other results use our wording.
+//! Tests the wording of syntax errors. Results that are compared with those of the API server, or sent to it, use its
+//! wording. All other results use our wording.
 //!
 //! `tests/cases/check/syntax_errors.md` contains the API server's messages for many expressions.
 

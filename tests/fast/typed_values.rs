@@ -141,7 +141,7 @@ fn concatenated_sets_have_upstream_results() {
         &json!(["1h"]),
         &[("l == l", "false"), ("l == []", "false")],
     );
-    // A set that is concatenated with itself gains an element.
+    // As in upstream, concatenation adds the double 1.0 to a set that contains the JSON integer 1.
     check(
         &set(json!({"type": "number"})),
         &json!([1, 1.5]),
@@ -159,12 +159,12 @@ fn concatenation_of_map_lists_replaces_items_with_equal_keys() {
         &[
             ("(l + l).size()", "2"),
             ("l == l", "true"),
-            // This result requires no conversion to a Go object.
+            // As in upstream, a map literal has no key, so it replaces no item.
             ("(l + [{'k': 'a', 'v': 3}]).size()", "3"),
             ("'%s'.format([l[0]])", "{\"k\":\"a\", \"v\":1}"),
         ],
     );
-    // The keys of items that are not objects count as different.
+    // Items that are not objects have no keys, so they replace no items.
     check(
         &list(json!(["k"]), json!({"type": "integer"})),
         &json!([1, 1]),

@@ -412,7 +412,7 @@ fn field_of_another_copy_of_a_crd_is_not_undefined() {
         findings
     };
     let policy = of("color");
-    // The first copy lacks the field, and no copy is nearer than the other.
+    // The first copy lacks the field, and both copies are equally near to the policy.
     let actual = undefined(
         "copies",
         &[

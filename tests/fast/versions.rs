@@ -1,5 +1,5 @@
-//! Compares the results of validation rules and policies that differ between Kubernetes versions with recorded results.
-//! `parity/tests/recorded.rs` compares expressions.
+//! Compares results of validation rules and policies with recorded results. The results of a case differ between
+//! Kubernetes versions. `parity/tests/recorded.rs` compares expressions.
 
 use std::fmt::Write as _;
 
@@ -146,8 +146,9 @@ fn compile_error_in_version_that_is_too_new_is_unsupported() {
     assert_eq!(kind_in(newest + 1), Some(CompileFindingKind::Unsupported));
 }
 
-/// Returns the estimated costs or the errors of the rules in a schema, and the cost and the errors of an object. `case`
-/// is JSON with the `schema` of the definition, and possibly an `object` and the `old` object of an update.
+/// Returns the estimated costs or the errors of the rules in a schema. If the case has an object, also returns the cost
+/// and the errors of its validation. `case` is JSON with the `schema` of the definition, and possibly an `object` and
+/// the `old` object of an update.
 fn rule_result(case: &str, version: KubernetesVersion) -> String {
     let case: Json = serde_json::from_str(case).unwrap();
     let schema = case.get("schema").unwrap();

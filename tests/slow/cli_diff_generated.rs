@@ -7,7 +7,7 @@
 
 use crate::cli_commands::{directory, vap};
 
-/// A policy with params, match condition and variable.
+/// A policy with params, a match condition and a variable.
 const LIMITED: &str = "\
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

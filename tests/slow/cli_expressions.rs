@@ -98,7 +98,7 @@ fn expression_that_does_not_compile_is_usage_error() {
     assert_eq!(ran.status, 2, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("error[syntax]"), "{}", ran.out);
     assert!(ran.out.contains("--> --expression:1:"), "{}", ran.out);
-    // The other expression is evaluated.
+    // The valid expression is evaluated nevertheless.
     assert!(ran.out.contains("1 + 1\n  = 2\n"), "{}", ran.out);
     for wrong in ["", " ", "nothing"] {
         assert_eq!(eval(&[wrong], &[]).status, 2, "{wrong}");

@@ -122,7 +122,7 @@ fn eval_tries_both_orders_of_mutating_policies() {
         "json",
     ];
     let ran = vap(&arguments, &deployment("web", 9).to_string());
-    // The result is the same in both orders: 4 is the lower limit.
+    // The result is the same in both orders: 4 is the smaller of the two limits.
     assert_eq!(ran.json()["mutated"]["object"]["spec"]["replicas"], 4);
     let text = text.replace("value: 4", "value: 6");
     let folder = directory("eval-orders-differ", &[("p.yaml", &text)]);

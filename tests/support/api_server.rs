@@ -130,7 +130,7 @@ const RESOURCES: [Resource; 17] = [
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// The path of the requests. A `*` at the end matches all paths with this prefix.
+    /// The path of the requests that fail. A `*` at the end matches all paths with this prefix.
     pub(crate) path: &'static str,
     pub(crate) status: u16,
     pub(crate) message: &'static str,

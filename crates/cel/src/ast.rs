@@ -439,7 +439,6 @@ impl AstBuilder {
     }
 }
 
-/// Returns the maximum of `of` over the children of an expression. Returns 0 if there are no children.
 fn greatest_of_children(expr: &Expr, of: impl Fn(ExprId) -> u32) -> u32 {
     let of = |id: &ExprId| of(*id);
     let greatest = match expr {

@@ -71,7 +71,7 @@ impl Library {
         }
     }
 
-    /// Adds one overload of any release. Its types may differ from those of its row.
+    /// Adds one overload, even if the release does not have it. Its types may differ from those of its row.
     pub fn add_overload(&mut self, overload: Overload) {
         let row = overload.row;
         self.namespaces.extend(first_part(row.function));

@@ -1,7 +1,7 @@
 //! Go's string functions: quoting, and decoding of invalid UTF-8.
 //!
 //! Go's strings are byte sequences. If a Go string with invalid UTF-8 is converted to a CEL string, each invalid byte
-//! becomes U+FFFD. Go counts and prints such bytes in the same way.
+//! becomes U+FFFD. Go also counts each invalid byte as one code point.
 //!
 //! Source: Go `strconv/quote.go` (`Quote`), `unicode/utf8` (`DecodeRune`).
 

@@ -1,5 +1,5 @@
-//! Declarations of message types and object types. A [`MessageRow`] lists the fields of one message. A
-//! [`TypeResolver`] derives object types by a rule.
+//! Declarations of message types and object types. A [`MessageRow`] lists the fields of one message. A [`TypeResolver`]
+//! derives object types from their names.
 //!
 //! Source: cel-go `common/types/provider.go` (`FindStructType`, `FindStructFieldType`).
 
@@ -10,7 +10,7 @@ use crate::decls::Sig;
 use crate::types::{FieldTypes, Primitive, StructType, Type};
 use crate::value::{EvalError, Value};
 
-/// Derives object types by a rule, and constructs their values.
+/// Derives object types from their names, and constructs their values.
 ///
 /// Expressions can use the names of these types in object literals. In other places, the checker resolves such a name
 /// to a type, but the planner rejects the name as undefined.

@@ -210,7 +210,7 @@ const NAMES: &[&str] = &[
     "windowsOptions",
 ];
 
-/// Number of slots, a power of two. There are several slots per name, so that most names are in their first slot.
+/// Number of slots, a power of two. There are several slots per name, so that few names collide.
 const N_SLOTS: usize = 1 << N_SLOT_BITS;
 const N_SLOT_BITS: u32 = 10;
 

@@ -9,7 +9,7 @@ use super::value::EvalError;
 
 const SECONDS_OF_400_YEARS: i64 = 146_097 * 86_400;
 
-/// Returns the offset of the zone `name` from UTC at a Unix timestamp, in seconds.
+/// Returns the offset in seconds of the zone `name` from UTC at a Unix timestamp.
 ///
 /// # Errors
 ///

@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let kinds: Vec<_> = typed.checked.iter().collect();
     for cost in PolicyCosts::new(&compiled, &kinds, builtin).expressions {
-        // Without a worst case, the expression compiles for none of the kinds.
+        // If there is no worst case, the expression compiles for none of the kinds.
         let Some(worst) = cost.worst else { continue };
         let (field, limit) = (cost.field_ref, ExpressionCost::LIMIT);
         match worst.max() {

@@ -136,8 +136,8 @@ fn expression_that_is_never_evaluated_is_not_reported() {
     );
 }
 
-/// Macros over literal lists and maps are interpreted element by element. `exists` ends at the first element that is
-/// true.
+/// Macros over literal lists and maps are interpreted element by element. `exists` ends at the first element for which
+/// the condition is true.
 #[test]
 fn elements_of_literals_are_interpreted_one_by_one() {
     let pods = json!({"resources": ["pods"]});

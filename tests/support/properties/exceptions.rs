@@ -69,8 +69,8 @@ pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
         || computes_with_null(checked)
 }
 
-/// Returns true if a function has null as the argument for a duration, a timestamp or another nullable type. For
-/// example, the checker accepts `null < null`, but the evaluator has no such overload.
+/// Returns true if null is an argument of a function that does not accept null at run time. For example, the checker
+/// accepts `null < null`, but the evaluator has no such overload.
 ///
 /// Source: cel-go `checker/types.go`, `internalIsAssignable`, `isLegacyNullable`.
 fn computes_with_null(checked: &CheckedAst) -> bool {

@@ -479,7 +479,7 @@ impl<'a> Generator<'a> {
         (list, element)
     }
 
-    /// Returns a macro call of `type_`. Returns `None` if no macro has this type.
+    /// Returns a macro call whose result has the type `type_`. Returns `None` if no macro has such a result.
     fn by_macro(&mut self, type_: &Type, depth: u32) -> Option<String> {
         let name = self.name();
         match type_ {

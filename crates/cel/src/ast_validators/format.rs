@@ -159,7 +159,6 @@ impl Elements<'_> {
     }
 }
 
-/// Returns true if `clause` can format values of the type `of`.
 fn fits(clause: Clause, of: &Type) -> bool {
     use Primitive::{Bool, Bytes, Double, Int, String as Text, Uint};
     let primitive = match of {

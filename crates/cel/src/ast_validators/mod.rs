@@ -113,7 +113,8 @@ impl Validation<'_> {
         }
     }
 
-    /// Reports list and map literals with parts of different types, except within calls of the functions in `exempt`.
+    /// Reports list literals whose elements have different types, and map literals whose keys or values have different
+    /// types. Skips literals within calls of the functions in `exempt`.
     fn check_aggregates(&mut self, exempt: &[&str]) {
         let ast = self.ast;
         let is_aggregate = |expr: &Expr| matches!(expr, Expr::List { .. } | Expr::Map(_));
@@ -178,7 +179,8 @@ impl Validation<'_> {
         }
     }
 
-    /// Returns the type of an element or entry. If it is optional (`?`), this is the type of the contained value.
+    /// Returns the type of a list element or a map value. For an optional one (`?`), this is the type of the
+    /// contained value.
     fn part_type(&self, id: ExprId, optional: bool) -> Type {
         let type_ = self.checked.type_of(id);
         match type_.optional_value() {

@@ -327,7 +327,7 @@ impl Bounder<'_> {
             let part = Bound::at_most(length);
             return Bound::list(SizeEstimate::new(0, 1), part).with_greatest(length);
         }
-        // An empty string has one part. Without a separator, each character is a part.
+        // There are at most `length + 1` parts, namely if each byte is a separator.
         let n = n_parts.max.min(length.saturating_add(1));
         let part = Bound::at_most(length.div_ceil(n.max(1)));
         Bound::list(SizeEstimate::new(0, n), part).with_greatest(length)

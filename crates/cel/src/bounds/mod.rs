@@ -61,7 +61,7 @@ struct KnownPart {
 pub struct VariablePart {
     /// True for a list, and false for a map. `None` for other values, and if the type is unknown.
     pub is_list: Option<bool>,
-    /// True if the part is a list or map within another list or map, or is nested in such a list or map.
+    /// True if the path of the part leads to or through a list or map that another list or map contains.
     pub is_nested: bool,
     /// The sizes of the part, one for each shape of the object.
     pub sizes: Vec<PartSizes>,
@@ -94,17 +94,17 @@ impl PartSizes {
 pub struct BoundOptions {
     /// True if a presence test, such as `has(a.b)`, is charged.
     pub presence_test_has_cost: bool,
-    /// True if a call costs 1 when the platform defines the cost of the function. See
+    /// True if each call of a function whose cost the platform defines costs 1. See
     /// [`Library::ignore_platform_costs`](crate::env::Library::ignore_platform_costs).
     pub ignores_platform_costs: bool,
 }
 
-/// The values of the variables of an expression.
+/// The bounds of the variables of an expression.
 pub trait BoundVariables: Sync {
     /// Returns the part of a variable at `path`, with its sizes in objects of all shapes.
     fn part(&self, path: Path<'_>) -> VariablePart;
 
-    /// Returns the index of the current shape of the variables, for [`VariablePart::sizes`].
+    /// Returns the index of the current shape of the variables in [`VariablePart::sizes`].
     fn shape(&self) -> usize;
 
     /// Returns the bound of `root.field`. The outer `Option` is `None` if the fields of the variable `root` are not
@@ -281,9 +281,8 @@ impl<'a> Bounder<'a> {
         }
     }
 
-    /// Returns the additional cost of the first selection from `operand`. The cost is zero if `operand` is a variable
-    /// or a selection, whose own cost includes it. It is one unit if `operand` is a computed value, such as the result
-    /// of a call. Upstream's estimates do not include this unit.
+    /// Returns the additional cost of the first selection from `operand`. For a computed value, such as the result of a
+    /// call, this is one unit, which upstream's estimates do not include. For a variable or a selection, it is zero.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker`.
     fn start_cost(&self, operand: ExprId) -> CostEstimate {
@@ -316,7 +315,7 @@ impl<'a> Bounder<'a> {
         self.part(path)
     }
 
-    /// Returns the bound of a field, or of the value of a map with the key `name`.
+    /// Returns the bound of the field `name`, or of the map value with the key `name`.
     fn field(&mut self, operand: &Bound, name: &Arc<str>) -> Bound {
         self.selected(operand, &PathStep::Field(Arc::clone(name)))
     }
@@ -346,7 +345,7 @@ fn is_scalar(type_: &Type) -> bool {
 
 fn literal_bound(literal: &Literal) -> Bound {
     match literal {
-        // The number of code points, and the length in bytes.
+        // The size ranges from the number of code points to the length in bytes.
         Literal::String(text) => Bound::sized(SizeEstimate::new(
             to_size(text.chars().count()),
             to_size(text.len()),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Bounder, KnownPart, PartSizes};
 use crate::cost::{Path, PathId, PathStep, SizeEstimate};
 
-/// Maximum number of parts of variables in a bound. If a value has more possible parts than this, the bound contains
-/// only its size.
+/// Maximum number of variable parts to which a bound refers. If a value may be one of more parts, its bound contains
+/// only the size.
 const MAX_PARTS: usize = 8;
 
 /// The bound of the size of a value and, if it is a list or map, of its keys and elements.
@@ -38,8 +38,8 @@ struct Elements {
     value: Bound,
     /// The size of the largest single element. `None` if one element may be as large as all elements together.
     greatest: Option<u64>,
-    /// The lists and maps in variables from which this list or map is computed. Each of their elements contributes at
-    /// most one element. Empty if the sources are unknown.
+    /// The parts of variables from which this list or map is computed. They are lists or maps. Each of their elements
+    /// contributes at most one element. Empty if the sources are unknown.
     sources: Arc<[PathId]>,
 }
 
@@ -320,8 +320,8 @@ impl Bounder<'_> {
         value.with_size(SizeEstimate::new(0, greatest))
     }
 
-    /// Returns the bound of a single value at one of the paths `parts`. Each path denotes all elements of the lists and
-    /// maps on it. A single one of these elements may be as large as the whole object.
+    /// Returns the bound of a single value at one of the paths `parts`. A path through a list or map denotes all of its
+    /// elements, but a single element may be as large as the whole object.
     fn single(&mut self, parts: &[PathId], size: SizeEstimate) -> Bound {
         let mut union = Bound::sized(SizeEstimate::new(0, size.max));
         for part in parts {

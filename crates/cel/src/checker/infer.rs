@@ -442,8 +442,8 @@ impl<'a> Checker<'a> {
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
                 Type::Error => {
-                    // `name` is not a message type. Upstream nevertheless looks up the field, and reports `name` as
-                    // unresolved.
+                    // `name` is not a message type. Upstream nevertheless looks up each field of the literal, and
+                    // reports `name` as unresolved.
                     let name = name.into();
                     self.report(field.id, DiagnosticKind::UnresolvedType { name });
                     Type::Error

@@ -20,6 +20,6 @@ pub const STRUCT_CREATE_BASE_COST: u64 = 40;
 /// Cost of traversing a string (`StringTraversalCostFactor`), in cost units per code point.
 pub const STRING_TRAVERSAL_COST_FACTOR: f64 = 0.1;
 
-/// Cost of a regular expression (`RegexStringLengthCostFactor`), per code point of the pattern and per cost unit of
-/// traversing the string.
+/// Cost of matching a regular expression (`RegexStringLengthCostFactor`), per code point of the pattern. It is
+/// multiplied by the cost of traversing the string.
 pub const REGEX_STRING_LENGTH_COST_FACTOR: f64 = 0.25;

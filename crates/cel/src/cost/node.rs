@@ -15,7 +15,8 @@ pub struct AstNode<'a> {
     /// The expression. `None` for the elements of a list and for the keys of a map.
     pub(crate) expr: Option<&'a Expr>,
     pub(crate) computed_size: Option<SizeEstimate>,
-    /// The size that the cost functions of the standard library use. It is set even if only the type determines it.
+    /// The size that the cost functions of the standard library use. Unlike `computed_size`, it may come from the
+    /// estimator or from the type in every release.
     pub(crate) size: Option<SizeEstimate>,
     /// The size of the list elements or map keys, computed from the expression. If they are lists, maps or
     /// objects, this is their JSON size. Set only for [`bounds`](crate::bounds).

@@ -47,7 +47,7 @@ impl PathStep {
 /// Index of the last step of a path in its arena.
 pub(crate) type PathId = usize;
 
-/// The capacity for the steps of a path. Most paths are shorter.
+/// Initial capacity for the steps of a path. Most paths have fewer steps.
 const USUAL_STEPS: usize = 12;
 
 /// The paths of one estimate.

@@ -78,9 +78,9 @@ impl RuntimeCost {
 /// The calls to which a measured cost applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostScope {
-    /// Calls that the checker resolved to only this overload (`OverloadCostTracker`).
+    /// Calls that the checker resolved to this overload alone (`OverloadCostTracker`).
     Overload,
-    /// The calls of `Overload`, and calls of the function that the checker did not resolve to a single overload
+    /// The calls of `Overload`, and calls that the checker did not resolve to a single overload of the function
     /// (`ActualCostEstimator`).
     Function,
 }
@@ -90,7 +90,7 @@ pub enum CostScope {
 pub struct Costs {
     /// The estimated cost.
     pub estimate: StaticCost,
-    /// The estimate of the measured cost `actual`. `None` if it is equal to `estimate`.
+    /// The estimate of `actual` that [`bounds`](crate::bounds) uses. `None` if it is equal to `estimate`.
     pub estimate_of_actual: Option<StaticCost>,
     /// The measured cost of an evaluated call.
     pub actual: RuntimeCost,

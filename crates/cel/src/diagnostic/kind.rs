@@ -108,7 +108,7 @@ pub enum DiagnosticKind {
         code: Code,
         /// The message.
         message: String,
-        /// The text that corrects the name at the location. `None` if the pass does not know it.
+        /// The text that replaces the wrong name at the location. `None` if the pass knows no correction.
         correction: Option<String>,
     },
 }
@@ -144,7 +144,7 @@ impl PartialEq for UndefinedField {
 impl Eq for UndefinedField {}
 
 impl UndefinedField {
-    /// Creates the problem of selecting `name` from an object type with the given fields.
+    /// Describes the selection of the undefined field `name` from an object type with the given fields.
     #[must_use]
     pub fn new(name: &str, fields: &Arc<dyn FieldTypes>) -> Self {
         Self {

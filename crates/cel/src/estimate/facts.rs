@@ -29,7 +29,7 @@ pub(super) struct EntrySize {
 }
 
 impl EntrySize {
-    /// Returns the sizes of a list with elements of this size.
+    /// Returns the entry sizes of a list whose elements have the size `value`.
     pub(super) fn for_elements(value: SizeEstimate) -> Self {
         Self {
             is_list: true,

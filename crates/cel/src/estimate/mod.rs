@@ -322,7 +322,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Returns true if the comprehension only binds a name, and the targeted version estimates it as a binding.
+    /// Returns true if the comprehension only binds a name, and the release estimates it as a binding.
     fn is_bind(&self, fold: &Comprehension) -> bool {
         self.behavior.estimates_local_sizes
             && self.ast.is_bind(fold)

@@ -90,10 +90,9 @@ impl<'p> Machine<'p> {
         {
             return;
         }
-        // Upstream drops the last step with the id of the attribute, which is also the id of the last key. If the
-        // traversal reached the last key, the dropped step is the step of this key. This step is not recorded here, so
-        // nothing is dropped. Otherwise, the dropped step may be left over from an earlier iteration of a
-        // comprehension.
+        // Upstream drops the last step that has the id of the attribute, which is also the id of the last key. If the
+        // traversal reached the last key, this is the step of that key, which is not recorded here. Otherwise, it may
+        // be a step that an earlier iteration of a comprehension left, so it is dropped here too.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
         if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());
@@ -370,7 +369,7 @@ fn walk_constant_path(
     }
 }
 
-/// Returns true if `qualifier` selects a value from `current` that upstream represents as a native Go value.
+/// Returns true if the value that `qualifier` selects from `current` is a native Go value in upstream.
 fn is_native_step(current: &Value, qualifier: &Qualifier) -> bool {
     match (current, &qualifier.key) {
         (

@@ -375,7 +375,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Completes a call of two arguments whose first argument failed with `error`. Evaluates the second argument if
-    /// upstream does.
+    /// upstream evaluates it.
     #[cold]
     fn fail_first(
         &mut self,

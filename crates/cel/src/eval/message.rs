@@ -254,7 +254,7 @@ fn any_error(fields: &Fields<'_>) -> Result<EvalError, EvalError> {
     Ok(EvalError::new(text))
 }
 
-/// A message without visible fields.
+/// A message that is printed without fields.
 #[derive(Debug)]
 struct Plain(&'static str);
 

@@ -243,7 +243,7 @@ impl Native {
         match self {
             Self::Json | Self::JsonObject => json_object(map, budget),
             Self::JsonList => match map.keys()?.first() {
-                // Upstream interprets the keys as field names of the message.
+                // Upstream interprets the map keys as field names of the message.
                 Some(key) => Err(EvalError::new(format!(
                     "type conversion error, no such field '{}' in type 'structpb.ListValue'",
                     upper_camel_case(&key.to_go_string())

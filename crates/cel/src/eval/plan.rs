@@ -314,8 +314,8 @@ impl<'a> Planner<'a> {
             };
         let mut planned = Vec::with_capacity(args.len().saturating_add(1));
         for arg in target.iter().chain(args) {
-            // If the indexed variable is hidden by a variable of a comprehension, the index cannot refer to variables
-            // of comprehensions.
+            // If a variable of a comprehension hides the indexed variable, names in the index are resolved without the
+            // variables of comprehensions.
             let is_index = matches!(&*function, "_[_]" | "_[?_]");
             let is_outside = is_index && planned.last().is_some_and(Node::has_hidden_root);
             let scopes = is_outside.then(|| std::mem::take(&mut self.scopes));

@@ -75,7 +75,7 @@ pub const FLATTENED_TO_DEPTH: Costs = Costs::new(
 );
 
 /// Costs of `distinct`, which compares all pairs of elements. Upstream's estimate is too low for lists of strings, so
-/// the measured cost has its own estimate.
+/// [`bounds`](crate::bounds) uses a different estimate.
 pub const DISTINCT: Costs = Costs::new(
     StaticCost::Of(|call, sizes| self_compared(call.target, sizes, SORT_COST_FACTOR)),
     RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),

@@ -160,7 +160,7 @@ pub const JOINED_TEXTS: Costs = Costs::new(
     }),
 );
 
-/// Costs of comparing two values, up to the length of the shorter one.
+/// Costs of comparing two values, which depend on the size of the shorter one.
 pub const COMPARED: Costs = Costs::new(
     StaticCost::Of(estimated_comparison),
     RuntimeCost::ByArgs(measured_comparison),

@@ -360,8 +360,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the dot and the field name of a selection from `operand`. Returns the selection. The boolean is false,
-    /// because the enclosing rule can continue.
+    /// Parses the dot and the field name of a selection from `operand`. Returns the selection, and false, because the
+    /// enclosing rule does not end.
     fn select(&mut self, operand: Parsed, follow: Follow) -> Rule<(Parsed, bool)> {
         let token = self.take();
         let depth = operand.depth + 1;

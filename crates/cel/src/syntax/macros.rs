@@ -330,7 +330,7 @@ impl Factory<'_> {
         Ok(self.fold(range, name, Some(name2), fold))
     }
 
-    /// Creates a comprehension that collects the elements that pass the filter into a list or map.
+    /// Creates a comprehension that builds a list or map. Skips the elements for which `filter` is false.
     fn collect(&mut self, init: ExprId, filter: Option<ExprId>, appended: ExprId) -> Fold {
         let condition = self.literal(Literal::Bool(true));
         let step = match filter {

@@ -343,10 +343,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Returns true if the rule can continue: during recovery, with the current token, or with the next token after the
-    /// current one is dropped and reported as extraneous.
+    /// Returns true if the rule can continue. During recovery, this is always the case. Otherwise, the current token or
+    /// the next one must be in `next`. If it is the next one, the current token is reported as extraneous and dropped.
     ///
-    /// Otherwise, reports an error, recovers, and returns false. The rule must then end.
+    /// If the rule cannot continue, reports an error, recovers, and returns false. The rule must then end.
     pub(super) fn sync(
         &mut self,
         next: TokenSet,

@@ -83,7 +83,7 @@ pub(super) fn no_token(text: &str, error: &LexError) -> String {
     )
 }
 
-/// Returns the hint for a `=` that is not part of an operator of CEL.
+/// Returns the hint for an `=` that is not part of a CEL operator.
 fn equals_hint(text: &str, error: &LexError) -> &'static str {
     let (start, end) = (error.start as usize, error.end as usize);
     let dropped = text.get(start..end).unwrap_or_default();

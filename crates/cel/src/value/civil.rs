@@ -163,7 +163,7 @@ pub fn format_go_duration(nanos: i64) -> String {
     }
 }
 
-/// Formats a duration as its conversion to a string does: seconds as a double, without an exponent.
+/// Formats a duration like its conversion to a string: seconds as a double, without an exponent.
 ///
 /// Source: cel-go `common/types/duration.go`, `Duration.ConvertToType`; Go `Duration.Seconds`.
 #[must_use]

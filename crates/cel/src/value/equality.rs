@@ -99,7 +99,7 @@ fn same_type_name(left: &Type, right: &Type) -> bool {
 }
 
 impl Walk<'_> {
-    /// Returns the state for the elements of a value.
+    /// Returns the state for comparing the elements of a value, which are one level deeper.
     fn deeper(self) -> Result<Self, EvalError> {
         if self.depth >= MAX_DEPTH {
             return Err(Exceeded::ValueDepth.into());

@@ -82,7 +82,7 @@ impl Value {
     }
 }
 
-/// Returns the bytes of an allocation of `n_bytes`, or zero if it is shared.
+/// Returns the size in bytes of an allocation with `n_bytes` of content. Zero if `shared` has several references.
 #[inline]
 pub(super) fn size_of_new<T: ?Sized>(shared: &Arc<T>, n_bytes: usize) -> usize {
     if Arc::strong_count(shared) == 1 {

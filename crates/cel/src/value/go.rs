@@ -168,8 +168,8 @@ fn write_value(text: &mut String, value: &Value, depth: u32) {
     };
 }
 
-/// Returns the part of a string that a message can show. The part of a longer string exceeds the maximum length of a
-/// message, so the caller truncates the message.
+/// Returns the start of a string. The start of a long string is longer than a message may be, so the caller truncates
+/// the message.
 fn start_of(text: &str) -> &str {
     let mut end = MAX_MESSAGE.saturating_add(1);
     while end < text.len() && !text.is_char_boundary(end) {

@@ -72,7 +72,7 @@ fn outcome(text: &str) -> (String, u64) {
     (text, evaluation.cost)
 }
 
-/// Compares the results and costs of expressions in the environment with the extensions.
+/// Asserts the results and costs of expressions. The environment has all extensions.
 #[track_caller]
 fn check_all(rows: &[(&str, &str, u64)]) {
     for (text, expected, cost) in rows {

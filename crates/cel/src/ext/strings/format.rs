@@ -176,7 +176,7 @@ fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
         Some(b'x') => Clause::Hex { upper: false },
         Some(b'X') => Clause::Hex { upper: true },
         Some(b'o') => Clause::Octal,
-        // Upstream shows the byte as the character whose code point it is, even if the byte is part of a longer
+        // Upstream shows the byte as the character with this code point, even if the byte is part of a longer
         // character.
         Some(byte) => {
             let verb = char::from(*byte);

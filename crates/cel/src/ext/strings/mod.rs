@@ -318,8 +318,8 @@ fn last_index_of_in_range(budget: &EvalBudget, args: &[Value]) -> Result {
     last_index_of(budget, args)
 }
 
-/// Returns an error if the offset is not an index of the string. If there is no offset argument, `default` computes
-/// the offset from the length of the string. An empty part is found at every offset.
+/// Returns an error if the offset is not an index of the string, unless the part is empty. If there is no offset
+/// argument, `default` computes the offset from the length of the string.
 fn check_offset(args: &[Value], default: fn(i64) -> i64) -> std::result::Result<(), EvalError> {
     let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
     let n_chars = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
@@ -347,8 +347,8 @@ fn last_index_of_within(budget: &EvalBudget, args: &[Value]) -> Result {
     }
 }
 
-/// Returns the index at which an empty part is found: the offset, at most the length of the string. `None` for a part
-/// that is not empty.
+/// Returns the index at which an empty part is found: the offset, or the length of the string if the offset is greater.
+/// `None` for a part that is not empty.
 fn empty_part_index(args: &[Value]) -> std::result::Result<Option<i64>, EvalError> {
     let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
     let offset = int_arg(args, 2).unwrap_or(0);

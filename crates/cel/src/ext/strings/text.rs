@@ -117,8 +117,8 @@ pub(super) fn replace(
     Ok(text.replacen(old, new, limit))
 }
 
-/// Splits a string at `separator`. The last of at most `limit` parts is the rest of the string. A limit of zero yields
-/// no parts, a negative limit yields all parts.
+/// Splits a string at `separator` into at most `limit` parts. The last part is the unsplit rest of the string. If
+/// `limit` is zero, there are no parts. If it is negative, the number of parts is not limited.
 ///
 /// Source: Go `strings.SplitN`.
 pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a str> {
