@@ -183,8 +183,8 @@ pub(super) struct ProbedDefinition {
     pub(super) definition: Definition,
 }
 
-/// Returns the CustomResourceDefinitions that probes target, with the reason if the API server rejects them. Errors in
-/// their rules are added to `findings`.
+/// Returns the CustomResourceDefinitions that probes target, each with the reason if the API server rejects it. Errors
+/// in their rules are added to `findings`.
 pub(super) fn check_definitions(
     crds: HashMap<TargetId, Object<Crd>>,
     probed: &BTreeSet<TargetId>,
