@@ -406,8 +406,8 @@ impl CheckReport {
                 if meant.is_none() && self.findings.iter().any(is_of_file) {
                     continue;
                 }
-                // If a binding has the name of its policy, the policy is probably missing from the input, so there is
-                // no fix.
+                // If the binding has the name of the unknown policy, the policy is probably missing from the input, so
+                // there is no fix.
                 let only = nearest_only(name, policies.iter().map(String::as_str))
                     .filter(|only| is_misspelled(name, only) && binding.name() != Some(name))
                     .filter(|only| meant.as_deref() == Some(*only));

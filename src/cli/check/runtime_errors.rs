@@ -288,7 +288,7 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
 }
 
 /// Returns the matchResources of the only binding. `None` for a binding that matches no request because of a mistake,
-/// such as disjoint rules or a placeholder in a selector: it would hide all failures.
+/// such as disjoint rules or a placeholder in a selector. Such a binding would hide all failures.
 fn match_resources_of_only<'a>(
     analysis: &PolicyAnalysis,
     known: &Known,
