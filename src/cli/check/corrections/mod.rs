@@ -503,8 +503,8 @@ impl AssumedConditions {
             .any(|it| it.owner == finding.owner && it.field_ref == finding.field_ref)
     }
 
-    /// Returns true if a condition that is assumed to be true may exclude the request of the finding: it reads the same
-    /// field, a variable, the operation or the resource.
+    /// Returns true if a condition that is assumed to be true may exclude the finding's request, because the condition
+    /// reads the same field, a variable, the operation or the resource.
     fn may_exclude(&self, finding: &Finding) -> bool {
         let mut conditions = self.0.iter().filter(|it| it.owner == finding.owner);
         conditions.any(|condition| {
@@ -632,8 +632,8 @@ fn add_objects_of_others(
     }
 }
 
-/// Calls `check` with the corrected objects, the bindings and params of all other files, and the policies of other
-/// files that have a corrected binding.
+/// Calls `check` with the corrected objects, the bindings and params of all other files, and those policies of other
+/// files whose binding is corrected.
 fn with_other_objects(
     corrected: &mut Input,
     input: &mut Input,
