@@ -299,8 +299,8 @@ fn given_params(policy: &Object<RequestPolicy>, input: &Input) -> Vec<Json> {
     named.into_iter().take(MAX_PARAMS).collect()
 }
 
-/// Returns the probes of a policy, one for each value of its params, and the results for its validations. Without
-/// `given_params`, the params are generated.
+/// Returns the probes of a policy, one for each value of its params, and the results for its validations. Generates the
+/// params if `given_params` is empty.
 ///
 /// A request is allowed if all validations are true, so the probes need only one allowed request, in addition to the
 /// requests at boundaries.

@@ -37,7 +37,7 @@ pub(in crate::cli) fn check_policies(
         if !probed.contains(&id) {
             continue;
         }
-        // Only rejections matter here, not expressions that may fail.
+        // Only errors for which the API server rejects the policy are retained, not expressions that may fail.
         let mut errors = policy::check(policy, &[], known, Profile::Upstream).findings;
         errors.extend(shape::check(policy));
         errors.extend(validation::policy(policy));

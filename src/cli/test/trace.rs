@@ -457,7 +457,7 @@ impl Trace {
         )
     }
 
-    /// Returns the number of evaluations of a variable if all evaluations have the same values, and otherwise 1. A
+    /// Returns the number of evaluations of a variable if all of them have the same values. Otherwise, returns 1. A
     /// variable is evaluated again for each group of expressions that reads it.
     fn repetitions(&self) -> u64 {
         let whole = self.subexpressions.first();
