@@ -505,8 +505,8 @@ fn short(witness: &Witness) -> Witness {
     short
 }
 
-/// Returns the case of a generated request. Its bindings and params are generated if `with_params` is true, and those of
-/// the input otherwise.
+/// Returns the case of a generated request. `with_params` selects generated bindings and params instead of those of the
+/// input.
 fn case(
     policy: &PreparedPolicy<'_>,
     witness: &Witness,
