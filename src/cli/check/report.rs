@@ -557,7 +557,8 @@ struct BindingFacts<'a> {
     other_policies: &'a BTreeSet<String>,
     /// The prefixes and suffixes that Kustomizations add to the names of policies.
     name_affixes: &'a [(String, String)],
-    /// The names of policies of the other kind, in the input and in the cluster. The bindings cannot refer to them.
+    /// The names of policies of the other kind (validating or mutating), in the input and in the cluster. The bindings
+    /// cannot refer to them.
     other_kind: [&'a BTreeSet<String>; 2],
     /// True if the input includes all bindings of the cluster.
     has_bindings: bool,
