@@ -296,7 +296,7 @@ pub(super) fn has_proposal(text: &str, location: Location) -> Option<Proposal> {
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;
-    // A call that ends before `at` does not contain it. The search then continues with the call before that one.
+    // A call that ends before `at` does not contain it, so the search continues with the previous call.
     for _ in 0..MAX_CALLS {
         let open = before.rfind(CALL)? + CALL.len();
         if at - open > MAX_SHOWN {
@@ -377,7 +377,8 @@ fn call_advice(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String
     }
 }
 
-/// Returns a hint about the branches of `?:`, whose types differ. In a validation, the text for a denial is the message.
+/// Returns a hint about the branches of `?:`, whose types differ. If a branch is the text for a denial, suggests the
+/// field `message`.
 fn branches_advice(ast: &Ast, args: &[ExprId]) -> Option<String> {
     let [_, truthy, falsy] = args else {
         return None;
@@ -480,8 +481,8 @@ fn comparison(function: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns `quantity` or `semver` if `id` is a call of this function, or a variable for one. Values of these types are
-/// compared with functions instead of operators. `None` for other expressions.
+/// Returns `quantity` or `semver` if `id` is a call of this function, or a variable whose expression is such a call.
+/// Values of these types are compared with functions instead of operators. `None` for other expressions.
 fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
     match ast.expr(id) {
         Expr::Call {

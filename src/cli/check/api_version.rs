@@ -37,8 +37,8 @@ pub(in crate::cli) fn resource_of<T>(object: &Object<T>) -> Option<Gvr> {
     Some(Gvr::new(group, version, resource))
 }
 
-/// Returns an error about a policy or binding whose `apiVersion` only the old Kubernetes version serves, by default or
-/// if it is enabled.
+/// Returns an error if the old Kubernetes version can serve the `apiVersion` of a policy or binding, but the new
+/// version cannot.
 pub(in crate::cli) fn removed<T>(object: &Object<T>, [old, new]: [&Known; 2]) -> Option<Finding> {
     let gvr = resource_of(object)?;
     let is_served = |known: &Known| known.mapper.resource(&gvr).is_some();

@@ -60,7 +60,6 @@ impl Entry {
 }
 
 impl Baseline {
-    /// Returns the path as the user gave it.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

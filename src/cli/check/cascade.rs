@@ -62,7 +62,8 @@ pub(super) fn remove_consequences(
     let is_param_kind = |finding: &Finding| finding.rule == Rule::ParamKindNotFound;
     let has_params_without_schema = findings.iter().any(is_param_kind);
     split_api_version(findings);
-    // A dotted key such as `a.b.io/c-d` is read as selections and names, whose findings have the same fix.
+    // The parser reads a dotted key such as `a.b.io/c-d` as selections and names. The findings about them have the same
+    // fix.
     let fix = |finding: &Finding| {
         let fix = finding.fix.as_ref()?;
         Some((field(finding), fix.bytes.clone(), fix.text.clone()))

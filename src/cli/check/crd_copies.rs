@@ -93,8 +93,8 @@ impl CrdCopies {
         nearest.collect()
     }
 
-    /// Returns the APIs with the chosen copies. `None` if `chosen` contains the first copy of each definition, or after
-    /// too many combinations.
+    /// Returns the APIs with the chosen copies. `None` if `chosen` contains the first copy of each definition, or if
+    /// there are too many combinations.
     fn with(&self, base: &Known, chosen: Vec<usize>) -> Option<Arc<Known>> {
         let firsts = self.by_name.values().filter_map(|copies| copies.first());
         if firsts.map(|(n, _)| n).eq(&chosen) {

@@ -35,7 +35,7 @@ use crate::schema::Gvk;
 use crate::status::message;
 use crate::status::warnings;
 
-/// Adds findings about expressions that the API server rejects, cannot evaluate, or cannot evaluate without a crash.
+/// Adds findings about expressions that the API server rejects or cannot evaluate, or whose evaluation may crash it.
 pub(super) fn errors(
     policy: &Object<RequestPolicy>,
     (analysis, known): (&PolicyAnalysis, &Known),
@@ -675,8 +675,8 @@ impl<'a> Text<'a> {
         matches!(type_, Some(Type::List(_) | Type::Map(_))) && n.is_some_and(is_comparison)
     }
 
-    /// Returns a hint about a path with a step too many, such as `object.spec.command` if the object itself has the field
-    /// `command`.
+    /// Returns a hint about a path with one step too many, such as `object.spec.command` if the object itself has the
+    /// field `command`.
     fn without_step(&self, location: Location, undefined: &UndefinedField) -> Option<String> {
         let source = TokenText::new(self.compiled);
         let n = source.at(self.source.byte(location)?)?;

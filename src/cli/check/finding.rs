@@ -206,7 +206,6 @@ impl Finding {
         self
     }
 
-    /// Appends `text` to the help.
     pub(super) fn add_help(&mut self, text: &str) {
         self.help = Some(joined_help(self.help.take(), text));
     }

@@ -181,8 +181,8 @@ impl<'a> Fixes<'a> {
         find().unwrap_or(false)
     }
 
-    /// Inserts the `?` that makes the selection at `location` optional. The new expression must compile: the type of an
-    /// optional's value may be unknown, and a condition must have a known type.
+    /// Inserts the `?` that makes the selection at `location` optional. `None` if the new expression does not compile,
+    /// for example because the type of a condition is then unknown.
     fn question_mark(&mut self, field_ref: &str, location: Location) -> Option<Edit> {
         let expression = self.analysis.expression(field_ref)?;
         let ast = expression.parsed().ok()?;
@@ -222,11 +222,11 @@ impl<'a> Fixes<'a> {
         }
     }
 
-    /// Removes the fixes of misspelled field names that would make the policy allow requests that it denies now. An
-    /// example is a misspelled field in `!has()`.
+    /// Removes the fix of a misspelled field name, for example in `!has()`, if the fixed policy would allow requests
+    /// that it denies now.
     pub(super) fn remove_unsafe_names(&self, findings: &mut [Finding]) {
         let mut n_left = MAX_COMPILATIONS;
-        // Findings about several kinds can have the same fix, which is compared only once.
+        // Findings about several kinds can have the same fix. Each fix is compared with the policy only once.
         let mut compared: HashMap<(String, String), bool> = HashMap::new();
         for finding in findings {
             let is_name = finding.rule == Rule::UndefinedField && !finding.rejected;

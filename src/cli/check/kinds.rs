@@ -81,8 +81,9 @@ pub(super) fn hint(
 /// Maximum number of fields in the path of an equivalent field.
 const MAX_DEPTH: usize = 6;
 
-/// Returns the field of the kind `lacking` that has the name and the fields of the one at `path` of the kind `having`, for a
-/// hint. `None` if there is no such field or several, outside of the metadata and the status.
+/// Returns a hint with the field of the kind `lacking` that has the same name and the same nested fields as the field
+/// at `path` of the kind `having`. `None` unless there is exactly one such field outside of the metadata and the
+/// status.
 fn equivalent(
     known: &Known,
     (lacking, having): (&Gvk, &Gvk),
@@ -124,8 +125,8 @@ fn item_fields(type_: &DeclType) -> Option<&[DeclField]> {
     }
 }
 
-/// Returns the string that the expression, or a variable that it reads, compares with the kind and that differs from one of
-/// `kinds` only in case.
+/// Returns a misspelled kind: a string that differs from one of `kinds` only in case. The expression, or a variable
+/// that it reads, compares the kind with this string.
 fn misspelled_kind(
     policy: &RequestPolicy,
     expression: &PolicyExpression,
@@ -261,7 +262,6 @@ fn selected_path(expression: &PolicyExpression, location: Location) -> Option<(&
     path_from(ast, ast.expr(id))
 }
 
-/// Returns the selection at `location` of the expression.
 fn selection(expression: &PolicyExpression, location: Location) -> Option<(&Ast, ExprId)> {
     let (ast, text) = (expression.parsed().ok()?, &expression.text);
     let byte = SourceMap::new(text).byte(location)?;

@@ -120,7 +120,8 @@ pub(super) fn check(
         "the policy denies {} (user {}{under}) with the message `{denial}`{others}",
         first.request, first.user
     );
-    // An API server serves a CRD's kind only some time after its start. Denials that last until then are temporary.
+    // After its start, an API server serves the kind of a CRD with a delay. Denials that end with this delay are
+    // temporary.
     let is_permanent = params != Some(ParamKind::Late);
     let severity = if lock_out.is_vital && is_permanent && !first.is_for_params {
         Severity::Warning

@@ -69,8 +69,8 @@ pub(super) fn add(
     });
 }
 
-/// Returns the field of a paramKind that is not served, and the only value with which it would be served: the name of a
-/// similar kind, or the version of the kind.
+/// For a paramKind that is not served, returns the wrong field and the only value with which the kind would be served:
+/// the name of a similar kind, or the version of the kind.
 fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
     match state {
         ParamKindState::NotFound { gvk, similar } => {
@@ -101,7 +101,7 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
     }
 }
 
-/// Returns false if the paramKind was not found, and no similar kind has the same apiVersion or the same name.
+/// Returns false if the kind and the apiVersion of the paramKind both differ from those of each similar kind.
 fn is_only_difference(state: &ParamKindState) -> bool {
     let ParamKindState::NotFound { gvk, similar } = state else {
         return true;

@@ -18,7 +18,7 @@ const MAX_NOTES: usize = 5;
 /// Maximum width of a source line, in columns.
 const MAX_EXCERPT: usize = 240;
 
-/// Maximum number of kinds that are listed in a line. The line shows the number of the others.
+/// Maximum number of kinds that are listed in a line. The line also shows the number of omitted kinds.
 const MAX_KINDS: usize = 6;
 
 /// Maximum number of further lines that are listed for a finding that occurs on several lines.

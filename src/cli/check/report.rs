@@ -406,8 +406,8 @@ impl CheckReport {
                 if meant.is_none() && self.findings.iter().any(is_of_file) {
                     continue;
                 }
-                // If a binding has the name of its policy, the policy is probably missing from the input, so there is
-                // no fix.
+                // If the binding has the name of the unknown policy, the policy is probably missing from the input, so
+                // there is no fix.
                 let only = nearest_only(name, policies.iter().map(String::as_str))
                     .filter(|only| is_misspelled(name, only) && binding.name() != Some(name))
                     .filter(|only| meant.as_deref() == Some(*only));
@@ -557,7 +557,8 @@ struct BindingFacts<'a> {
     other_policies: &'a BTreeSet<String>,
     /// The prefixes and suffixes that Kustomizations add to the names of policies.
     name_affixes: &'a [(String, String)],
-    /// The names of policies of the other kind, in the input and in the cluster. The bindings cannot refer to them.
+    /// The names of policies of the other kind (validating or mutating), in the input and in the cluster. The bindings
+    /// cannot refer to them.
     other_kind: [&'a BTreeSet<String>; 2],
     /// True if the input includes all bindings of the cluster.
     has_bindings: bool,

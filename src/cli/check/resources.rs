@@ -178,8 +178,7 @@ pub(super) fn none_served(rules: &ResourceRules<'_>, findings: &mut Vec<Finding>
     }
 }
 
-/// Replaces the scope of a rule if the rule would match the resource with a different scope. The edit is an assumption
-/// instead of a fix if the resource may be the mistake.
+/// Returns the edit of a rule's scope if the rule would match the resource with a different scope.
 fn scope_edit(
     policy: &Object<RequestPolicy>,
     rule: &Node,
@@ -203,8 +202,8 @@ fn subresource_edit(
     policy.document.edit_value(&policy.source, item, meant)
 }
 
-/// Corrects the group or the version of a rule if all its resources are served in a different one. Also returns true if
-/// the rule has only one group and one version, so that the correction is certain.
+/// Corrects the group or the version of a rule if a different group or version serves all its resources. Also returns
+/// true if the rule has only one group and one version, so that the correction is certain.
 fn group_version_edit(
     policy: &Object<RequestPolicy>,
     matches: &Matches,

@@ -30,7 +30,7 @@ pub(super) fn is_wrong(matches: &Matches, (rule, unserved): (&Node, &UnservedRes
     !resources.is_empty() && resources.len() == excluded_names(matches, unserved).count()
 }
 
-/// Returns the names of the resources that the scope of the rule of `unserved` excludes.
+/// Returns the names of the resources that the scope of a rule excludes. `unserved` is one of these resources.
 fn excluded_names<'m>(
     matches: &'m Matches,
     unserved: &UnservedResource,

@@ -288,7 +288,7 @@ pub(super) fn context<'a>(known: &'a Known, analysis: &'a PolicyAnalysis) -> Con
 }
 
 /// Returns the matchResources of the only binding. `None` for a binding that matches no request because of a mistake,
-/// such as disjoint rules or a placeholder in a selector: it would hide all failures.
+/// such as disjoint rules or a placeholder in a selector. Such a binding would hide all failures.
 fn match_resources_of_only<'a>(
     analysis: &PolicyAnalysis,
     known: &Known,
@@ -399,8 +399,8 @@ fn is_of_comparison(finding: &Finding) -> bool {
     )
 }
 
-/// Shortens the help of findings about absent values: comparisons that other findings report become `...`. A guard such
-/// as `has(a.b) && a.b <= '2Gi'` repeats the comparison of the expression, so it would suggest the mistake.
+/// Replaces comparisons in the help of findings about absent values with `...` if another finding reports the
+/// comparison as a mistake. Otherwise, a suggested guard such as `has(a.b) && a.b <= '2Gi'` would repeat the mistake.
 pub(super) fn omit_wrong_operands(
     policy: &Object<RequestPolicy>,
     analysis: &PolicyAnalysis,

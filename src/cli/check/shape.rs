@@ -445,8 +445,8 @@ fn type_advice((type_, expected): (Type, &str), node: &Node, path: &str) -> Opti
     }
 }
 
-/// Returns the only field of an object whose items may be those of the list `node`, which replaces the object. Fields that
-/// exclude something are not considered.
+/// Returns the field that probably belongs around the list `node`, which the author wrote in place of the object.
+/// `None` unless the items fit exactly one field. Fields that exclude something are not considered.
 fn field_of_list(type_: Type, node: &Node) -> Option<&'static str> {
     let (Type::Object(fields), Data::List(items)) = (type_, &node.data) else {
         return None;

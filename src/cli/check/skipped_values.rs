@@ -144,7 +144,7 @@ fn is_operation(name: &str) -> bool {
     name == "*" || OPERATIONS.contains(&name)
 }
 
-/// Adds to the help of each finding about an ignored value that the check continues without the value.
+/// Extends the help of each finding about an ignored value that has no fix: the check continues without the value.
 pub(super) fn mark(policy: &Object<RequestPolicy>, findings: &mut [Finding]) {
     let without_fix = findings.iter_mut().filter(|finding| finding.fix.is_none());
     for finding in without_fix.filter(|finding| is_left_out(policy, finding)) {

@@ -45,7 +45,7 @@ impl Cancellation {
         }
     }
 
-    /// Cancels the running checks. A check ends when it has taken the minimum time.
+    /// Cancels the running checks. Each check still runs for at least the minimum time.
     pub(in crate::cli) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }

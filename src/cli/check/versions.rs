@@ -84,7 +84,8 @@ fn newer_function(
     {
         let help = finding.help.unwrap_or_default();
         finding.help = Some(format!("{hint}; {help}"));
-        // There is no fix for a computed receiver, because it is often a list, which `older` does not accept.
+        // A call on an index or on the result of another call gets no fix, because such a receiver is often a list,
+        // which `older` does not accept.
         let receiver: String = text.chars().take(start).collect();
         let is_computed = receiver.trim_end_matches('.').ends_with([')', ']']);
         if !is_computed && text.chars().skip(start).take(length).eq(name.chars()) {

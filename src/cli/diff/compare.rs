@@ -16,7 +16,7 @@ use crate::policy::admission::code_of;
 /// The maximum length of the summary of a mutation, in characters.
 const MAX_CHANGE: usize = 300;
 
-/// The prefix of the audit annotation with the failed validations. All other annotations come from policies.
+/// The prefix of the audit annotation that lists the failed validations. All other annotations come from policies.
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/";
 
 /// The result of a validation that is not evaluated, for example because there are no params.
@@ -210,7 +210,7 @@ struct ValidationResult {
     messages: Vec<String>,
     /// The distinct reasons of the violations.
     reasons: BTreeSet<String>,
-    /// The actions of each violated binding.
+    /// The actions of the bindings for which the validation is false, by the name of the binding.
     actions: BTreeMap<Option<String>, BTreeSet<String>>,
 }
 
@@ -224,7 +224,7 @@ impl ValidationResult {
         }
     }
 
-    /// Returns true if the validation has no effect on the request.
+    /// Returns true if the validation passed or was not evaluated.
     fn is_silent(&self) -> bool {
         matches!(self.result, "true" | NOT_EVALUATED)
     }
@@ -400,8 +400,8 @@ fn parts(old: Side<'_>, new: Side<'_>, causes: &[Cause]) -> BTreeSet<Part> {
     ];
     let visible = visible.into_iter().filter(|(_, differs)| *differs);
     let mut parts: BTreeSet<Part> = visible.map(|(part, _)| part).collect();
-    // The audit annotation with the failed validations repeats their messages, so it counts only if no other part
-    // differs.
+    // The audit annotation that lists the failed validations repeats their messages. It is compared only if no other
+    // part differs.
     let failures = [old, new].map(|it| it.result().map(|it| &it.audit_annotations));
     if parts.is_empty() && failures[0] != failures[1] {
         parts.insert(Part::AuditAnnotation);
@@ -426,8 +426,8 @@ fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     }
     let objects = |side: Side<'a>| side.result().and_then(|it| it.mutation.as_ref());
     let (of_old, of_new) = (objects(old), objects(new));
-    // A version without a mutation does not change the object. The object before the other version's mutation is then
-    // used.
+    // A version without a mutation leaves the object unchanged. Its result is the object before the other version's
+    // mutation.
     let before = of_old.or(of_new).map(|[before, _]| before);
     let after = |objects: Option<&'a [_; 2]>| objects.map(|[_, after]| after).or(before);
     let diff = after(of_old).zip(after(of_new));
@@ -578,8 +578,8 @@ fn validation_causes(
         });
         causes.push(Cause::new(CauseKind::Reason, was, is));
     }
-    // If the request violates a different binding in the other version, for example because of the params, the actions
-    // are not the cause.
+    // Actions are compared only for a binding with violations in both versions. With violations in only one version,
+    // the actions are not the cause.
     for (binding, actions) in &before.actions {
         if let Some(now) = now.actions.get(binding)
             && actions != now

@@ -1,4 +1,4 @@
-//! Lists the changed expressions whose change has no effect on a compared request.
+//! Lists the changed expressions whose change affects no compared request.
 
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ fn validation(expression: &PolicyExpression) -> Option<usize> {
     index.parse().ok()
 }
 
-/// Returns true if the changed expression is the cause of a group. A variable may be the cause of any group.
+/// Returns true if a group shows the effect of the changed expression. A variable can affect any group.
 fn is_shown(
     groups: &[&Group],
     old: Option<&PolicyExpression>,

@@ -30,7 +30,7 @@ use crate::policy::runtime_errors::{self, Context, Examples, Witness};
 use crate::probe::api::{BindingSource, Case, PolicyProbeSpec, Source};
 use crate::schema::escape::unescape;
 
-/// Maximum number of bindings, and of param objects, for which requests are generated per version.
+/// Maximum number of bindings per version for which requests are generated, and maximum number of param objects.
 const MAX_EXAMPLES: usize = 2;
 
 /// Maximum number of changed param values for which requests are generated.
@@ -45,7 +45,7 @@ pub(super) struct Generated {
     pub(super) differing: Vec<DifferingRequest>,
     /// The reason why requests could not be generated or evaluated.
     pub(super) error: Option<String>,
-    /// The reason why a version rejects the object of a request.
+    /// The reason why the schemas of a version do not permit the object of a request.
     rejection: Option<String>,
 }
 
@@ -90,8 +90,8 @@ pub(super) fn generate(
         return Generated::default();
     };
     let are_inputs_changed = are_bindings_changed(policies) || !params.changed().is_empty();
-    // For a mutating policy, the search for changed expressions also returns samples. They may show the effect of
-    // changed bindings and params.
+    // For a mutating policy, the search for changed expressions also returns sample requests, which can show the effect
+    // of changed bindings and params.
     let is_mutating = policies.iter().any(|it| it.mutating.is_some());
     let [old, new] = policies.map(|it| it.mutating.as_ref().is_some_and(|it| it.reinvokes));
     let is_changed = is_changed(policies) || (is_mutating && are_inputs_changed) || old != new;
@@ -112,7 +112,8 @@ pub(super) fn generate(
         if is_changed || are_inputs_changed {
             generated.add_matches(&search);
         }
-        // If the new version rejects objects, its schemas differ, so objects are also built from the new schemas.
+        // If the schemas of the new version do not permit an object, the schemas differ. Objects are then also built
+        // from the new schemas.
         if generated.rejection.is_none() {
             break;
         }
@@ -185,14 +186,15 @@ impl Generated {
         let differences = comparison.differences.into_iter();
         let differences = differences.map(|it| (it.witness, it.inputs));
         self.confirm_all(search, &differences.collect::<Vec<_>>());
-        // The search does not evaluate the samples, so its number of requests does not include them.
+        // `comparison.n_requests` does not include the samples, because the search does not evaluate them.
         let samples = comparison.samples.into_iter();
         let samples: Vec<_> = samples.map(|witness| (witness, Vec::new())).collect();
         self.n_requests += self.confirm_all(search, &samples);
     }
 
-    /// Adds the differences that changed bindings and params cause. Each request matches a binding of a version, and a
-    /// validation of this version allows or denies it with the version's params.
+    /// Adds the differences that changed bindings and params cause. Some requests are generated from changed param
+    /// values. The others match a binding of one version, and a validation allows or denies them with that version's
+    /// params.
     fn add_examples(&mut self, search: &Search<'_, '_>, params: &ParamObjects<'_>) {
         let policies = search.policies;
         let changed = params.changed();
@@ -360,8 +362,8 @@ fn selected_labels(resources: Option<&MatchResources>) -> Vec<FieldPath> {
     labels.collect()
 }
 
-/// Returns the requests of examples, with their decisive inputs. Denied requests are first, because a change of the
-/// bindings affects them.
+/// Returns the requests of `examples`, each with the inputs in `decisive`. Denied requests are first, because changed
+/// bindings affect them.
 fn witnesses(examples: Vec<Examples>, decisive: &[FieldPath]) -> Vec<(Witness, Vec<FieldPath>)> {
     let (mut denied, mut allowed) = (Vec::new(), Vec::new());
     for example in examples {
@@ -404,8 +406,8 @@ fn confirm(
                 None
             })
         };
-        // The short form has a different user and no labels of the namespace, so its difference might not be the same
-        // as that of the long form.
+        // The short form has a different user and no namespace labels, so its difference might not be the same as in
+        // the long form.
         let differing = match (evaluate(false), evaluate(true)) {
             (Some(long), Some(short)) if short.difference != long.difference => Some(long),
             (long, short) => short.or(long),
@@ -484,7 +486,7 @@ fn confirm_form(
     }))
 }
 
-/// Returns the witness with the user and the namespace that a probe uses if the case specifies none.
+/// Returns the witness with the user and the namespace that a probe uses by default.
 fn short(witness: &Witness) -> Witness {
     let mut short = witness.clone();
     if let Some(request) = short.request.as_object_mut() {
@@ -503,8 +505,8 @@ fn short(witness: &Witness) -> Witness {
     short
 }
 
-/// Returns the case of a generated request. Its bindings and params are generated if `with_params` is true, and those of
-/// the input otherwise.
+/// Returns the case of a generated request. `with_params` selects generated bindings and params instead of those of the
+/// input.
 fn case(
     policy: &PreparedPolicy<'_>,
     witness: &Witness,
@@ -597,7 +599,7 @@ fn inputs(
     inputs
 }
 
-/// Returns the assumed decision about an authorization check.
+/// Returns the assumed decision of an authorization check.
 fn assumption(rule: &AuthorizerRule) -> InputValue {
     let mut path = Root::Authorizer.name().to_owned();
     let attributes = [

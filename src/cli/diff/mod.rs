@@ -100,7 +100,7 @@ pub(super) struct Compared {
 struct GroupVisitor<'a> {
     groups: Groups,
     report: &'a mut DiffReport,
-    /// The policies with at least one version that matches a request.
+    /// The results of each policy that matches a request in at least one version.
     matched: BTreeMap<TargetId, Results>,
 }
 
@@ -112,7 +112,7 @@ impl Visitor for GroupVisitor<'_> {
         results: &[BothResults<'_>],
         request: ComparedRequest<'_>,
     ) {
-        // Differences that are equal for several operations are one difference.
+        // A difference that several operations share is added once.
         let mut differences = Vec::new();
         for both in results {
             for result in both.iter().flatten() {
@@ -444,8 +444,7 @@ fn document_id(object: &Object<Value>) -> DocumentId {
 /// Returns the valid probes for policies of `pairs`, and the number of skipped probes. Errors in probes are added to
 /// `findings`.
 ///
-/// The `shared` probes may test other policies, and are then skipped. A name that is similar to the name of a policy
-/// causes a warning.
+/// A `shared` probe is skipped if `pairs` does not contain its policy. A similar name in `pairs` causes a warning.
 ///
 /// # Errors
 /// Returns an error if the CRD built into this program cannot be used.
@@ -458,7 +457,8 @@ fn cases(
     let ids: Vec<TargetId> = pairs.iter().map(|pair| pair.id.clone()).collect();
     let mut seen = BTreeSet::new();
     written.retain(|probe| {
-        // A probe with a target of any other kind does not test a policy.
+        // A probe without a target tests a ValidatingAdmissionPolicy. No target other than a MutatingAdmissionPolicy is
+        // a policy.
         let target = probe.value.pointer("/spec/target/kind");
         target.is_none_or(|kind| kind == "MutatingAdmissionPolicy")
             && seen.insert(document_id(probe))
@@ -483,7 +483,7 @@ fn cases(
     };
     let probes = probes::read_with(written, &ids, findings, &mut unknown);
     let probes = probes.map_err(CliError::Broken)?;
-    // A probe with `policyNames` may also test a policy of `pairs`. It does not count as skipped.
+    // A probe with `policyNames` is not skipped if one of its policies is in `pairs`.
     for probe in &probes {
         skipped.remove(&document_id(&probe.object));
     }
@@ -575,7 +575,7 @@ fn compare_probe(
     n_cases
 }
 
-/// Converts the result of a case. `None` if the policy does not match the request.
+/// Returns the result of the policy for a case. `None` if the policy does not match the request.
 ///
 /// # Errors
 /// Returns the reason why the case was not evaluated.

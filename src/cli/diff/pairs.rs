@@ -35,7 +35,7 @@ impl PolicyPair {
         ]
     }
 
-    /// Returns `old` or `new` if only the other version has bindings.
+    /// Returns the version without bindings (`old` or `new`) if the other version has bindings.
     pub(super) fn unbound_version(&self) -> Option<&'static str> {
         match self.unbound {
             [true, _] => Some("old"),

@@ -36,8 +36,7 @@ impl<'a> ParamObjects<'a> {
         let Some(policies) = both_versions(pair, sets) else {
             return Self::default();
         };
-        // If only one version has access to the cluster, the params of the other version are unknown, so none are
-        // compared.
+        // If only one version is in a cluster, the params of the other version are unknown, so no params are compared.
         let [of_old, of_new] = setups.map(|setup| setup.cluster_inputs.is_some());
         if of_old != of_new {
             return Self::default();
@@ -71,7 +70,7 @@ impl<'a> ParamObjects<'a> {
         }
     }
 
-    /// Returns the names of the objects that differ, with both versions.
+    /// Returns the name of each object that differs, with its old and new version.
     pub(super) fn changed(&self) -> Vec<(String, [Option<Value>; 2])> {
         let [old, new] = &self.sides;
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();

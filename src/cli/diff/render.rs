@@ -140,7 +140,7 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
             Effect::Same => "~",
         };
         let place = subject.place.as_deref().map(|place| format!(" ({place})"));
-        // Most policies match CREATE, which is not shown.
+        // CREATE is not shown, because most policies match it.
         let operation = subject.operation.filter(|it| *it != "CREATE");
         let operation = operation.map(|operation| format!("{operation} of "));
         let text = format!(
@@ -157,7 +157,6 @@ fn render_group(out: &mut String, group: &Group, terminal: Terminal) {
     more(out, n.saturating_sub(shown), "    ", terminal);
 }
 
-/// Renders the inputs of a generated request.
 fn render_inputs(out: &mut String, inputs: &[InputValue], terminal: Terminal) {
     for input in inputs.iter().take(MAX_INPUTS) {
         let value = input.value.as_ref().map_or_else(

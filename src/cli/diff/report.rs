@@ -168,7 +168,7 @@ fn key(policy: &TargetId, cause: &Cause) -> GroupKey {
 /// Returns the old and new values that a cause contributes to the key by which causes are grouped.
 fn key_values(cause: &Cause) -> [String; 2] {
     match (cause.kind, &cause.diff) {
-        // These values may differ for each object, so they are not part of the key.
+        // Messages and annotation values can differ between objects, so they are not part of the key.
         (CauseKind::Message | CauseKind::Failure | CauseKind::AuditAnnotation, _) => {
             Default::default()
         }

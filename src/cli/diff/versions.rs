@@ -74,15 +74,15 @@ impl Versions {
     }
 }
 
-/// The input of a version and the probes in its files; the probes of `--with`; the objects of `--with` that are not
-/// used.
+/// The input of a version with the probes in its files, the probes of `--with`, and the objects of `--with` that are
+/// not used.
 type ReadVersion = (
     (Setup, Vec<Object<Value>>),
     Vec<Object<Value>>,
     Vec<OverriddenObject>,
 );
 
-/// Adds the objects of `--with` to a version, except those of `definitions`.
+/// Reads a version together with the objects of `--with`, except those that `definitions` contains.
 fn setup(
     args: &DiffArgs,
     path: &PathBuf,

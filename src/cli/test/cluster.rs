@@ -68,7 +68,7 @@ struct Policy<'a> {
     /// The reason why the API server rejects the policy, or `None` if the policy is accepted.
     rejection: Option<String>,
     id: TargetId,
-    /// The mutating policy that contains `object`, if there is one.
+    /// The mutating policy whose shared part is `object`. `None` for other subjects.
     mutating: Option<&'a MutatingPolicy>,
     /// The compiled policy, initialized when it is first needed.
     compiled: OnceLock<(CompiledPolicy, PreparedAdmission)>,

@@ -79,8 +79,8 @@ impl CoverageHits {
     }
 }
 
-/// Returns the coverage of `policy`, whose bindings have the given actions. The caller sets the number of probes, which
-/// is 0 here.
+/// Returns the coverage of `policy`. `actions` are the actions of its bindings. The caller sets the number of probes,
+/// which is 0 here.
 pub(super) fn policy_coverage(
     policy: &Object<RequestPolicy>,
     compiled: &CompiledPolicy,

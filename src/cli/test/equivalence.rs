@@ -26,7 +26,7 @@ const MAX_NODES: usize = 10_000;
 #[derive(Debug)]
 pub(super) struct EquivalenceChecker<'a> {
     compiled: &'a CompiledPolicy,
-    /// The variables that may be evaluated.
+    /// The names of the variables that other expressions may read.
     live: BTreeSet<String>,
 }
 

@@ -1,6 +1,6 @@
 //! Converts probes in files to the form of the CRD.
 //!
-//! Expands the fields that only probes in files have: objects of other files, `AdmissionReview`s, patches, tables and
+//! Expands the fields that only probes in files have: objects from other files, `AdmissionReview`s, patches, tables and
 //! several policies. Derives a missing operation from the objects of the request, and a missing old object of an UPDATE
 //! from the object.
 //!

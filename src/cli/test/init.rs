@@ -299,8 +299,8 @@ fn given_params(policy: &Object<RequestPolicy>, input: &Input) -> Vec<Json> {
     named.into_iter().take(MAX_PARAMS).collect()
 }
 
-/// Returns the probes of a policy, one for each value of its params, and the results for its validations. Without
-/// `given_params`, the params are generated.
+/// Returns the probes of a policy, one for each value of its params, and the results for its validations. Generates the
+/// params if `given_params` is empty.
 ///
 /// A request is allowed if all validations are true, so the probes need only one allowed request, in addition to the
 /// requests at boundaries.
@@ -361,8 +361,8 @@ impl ProbeSearch<'_> {
     /// generated params.
     fn add_all(&mut self, all: &[Examples], dependence: &dyn Fn(&Examples) -> Dependence) {
         let mut has_allowed = false;
-        // Denied requests for which another expression fails, which is probably a mistake in the policy. They become
-        // cases only for validations without another denial.
+        // Denied requests for which another expression fails, which is probably a mistake in the policy. Such a request
+        // becomes a case only for a validation without another denied request.
         let mut by_errors = Vec::new();
         let is_broken = all.iter().any(|it| dependence(it) == Dependence::Broken);
         for examples in all {
@@ -423,7 +423,7 @@ impl ProbeSearch<'_> {
         })
     }
 
-    /// Adds the result of the validation `n`. With several params, a request for one of them suffices.
+    /// Adds the result of the validation `n`. With several params, a request for any of them is enough.
     fn add_result(&mut self, n: usize, result: ValidationExamples) {
         let Some(earlier) = self.results.get_mut(n) else {
             self.results.push(result);

@@ -161,7 +161,7 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probe_runs: &[ProbeRun<'_>]) ->
     report
 }
 
-/// Evaluates the cases for a mutant until a case fails. Returns true if a case fails, and the number of evaluated
+/// Evaluates the cases for a mutant until a case fails. Returns true if a case failed, and the number of evaluated
 /// cases.
 fn evaluate_mutant(
     cluster: &FileCluster<'_>,

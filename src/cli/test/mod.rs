@@ -170,7 +170,7 @@ fn id(kind: SubjectKind, policy: &Object<RequestPolicy>) -> TargetId {
     TargetId::new(kind, policy.name().unwrap_or_default())
 }
 
-/// Returns the policies and webhooks of an input that probes can test.
+/// Returns the possible targets of probes: the policies and webhooks of the input.
 pub(in crate::cli) fn targets(input: &Input) -> Vec<TargetId> {
     let validating = input.policies.iter().map(|policy| id(VALIDATING, policy));
     let mutating = input.mutating_policies.iter();

@@ -70,7 +70,7 @@ pub(super) enum MutantOutcome<T> {
     Invalid,
     /// The change is provably equivalent.
     Equivalent,
-    /// A mutant: decisions may differ.
+    /// The changed policy is a mutant: its decisions may differ.
     Mutant(T),
 }
 

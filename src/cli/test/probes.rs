@@ -70,7 +70,7 @@ fn case_origin(origins: &[Origin], n: usize) -> Origin {
     origins.get(n).copied().unwrap_or(itself)
 }
 
-/// Returns the path and the location in the file for `field` of an expanded case.
+/// Finds `field` of an expanded case in the file. Returns its path and its location.
 ///
 /// If the case comes from a row of a table, an entry in the row takes precedence over an entry in the case. If neither
 /// exists, returns the path in the case and the location of the row.
@@ -240,7 +240,7 @@ fn valid_cases(
     let has_cases = cases
         .and_then(Value::as_array)
         .is_none_or(|cases| !cases.is_empty());
-    // If no case can be expanded, the findings about the cases are enough, and the probe is not validated.
+    // A probe without expandable cases is not validated further, because the cases already have findings.
     if !has_cases && !found.0.is_empty() {
         return None;
     }

@@ -37,7 +37,7 @@ pub(in crate::cli) fn check_policies(
         if !probed.contains(&id) {
             continue;
         }
-        // Only rejections matter here, not expressions that may fail.
+        // Only errors for which the API server rejects the policy are retained, not expressions that may fail.
         let mut errors = policy::check(policy, &[], known, Profile::Upstream).findings;
         errors.extend(shape::check(policy));
         errors.extend(validation::policy(policy));
@@ -183,8 +183,8 @@ pub(super) struct ProbedDefinition {
     pub(super) definition: Definition,
 }
 
-/// Returns the CustomResourceDefinitions that probes target, with the reason if the API server rejects them. Errors in
-/// their rules are added to `findings`.
+/// Returns the CustomResourceDefinitions that probes target, each with the reason if the API server rejects it. Errors
+/// in their rules are added to `findings`.
 pub(super) fn check_definitions(
     crds: HashMap<TargetId, Object<Crd>>,
     probed: &BTreeSet<TargetId>,

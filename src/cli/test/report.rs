@@ -284,8 +284,8 @@ impl CaseReport {
 }
 
 impl CaseReport {
-    /// Renders the expressions that determined the decision, with the values of their subexpressions. Each line begins
-    /// with a line break.
+    /// Renders the expressions that determined the decision, with the values of their subexpressions. A line break
+    /// precedes each line.
     pub(super) fn decisive_traces(&self) -> String {
         let mut text = String::new();
         for trace in self.trace.iter().filter(|trace| trace.decides) {

@@ -29,7 +29,7 @@ const MAX_EXPRESSIONS: usize = 4;
 /// The path of the object itself in messages of the API server.
 const ROOT: &str = "<nil>";
 
-/// The maximum number of fields that are listed for the other expressions of a case.
+/// The maximum number of fields that are listed for expressions beyond [`MAX_EXPRESSIONS`].
 const MAX_FIELDS: usize = 8;
 
 /// The maximum number of subexpressions that are listed for an expression.
@@ -77,8 +77,8 @@ pub(super) const fn is_zero(n: &usize) -> bool {
 pub(in crate::cli) struct Traces {
     /// The listed expressions, with their subexpressions.
     pub(in crate::cli) shown: Vec<Trace>,
-    /// The fields of the other expressions that determined the decision. The field of a rule of a
-    /// CustomResourceDefinition is empty.
+    /// The fields of expressions that determined the decision and are not in `shown`. For a rule of a
+    /// CustomResourceDefinition, the field is empty.
     pub(in crate::cli) left_out: Vec<String>,
 }
 
@@ -457,7 +457,7 @@ impl Trace {
         )
     }
 
-    /// Returns the number of evaluations of a variable if all evaluations have the same values, and otherwise 1. A
+    /// Returns the number of evaluations of a variable if all of them have the same values. Otherwise, returns 1. A
     /// variable is evaluated again for each group of expressions that reads it.
     fn repetitions(&self) -> u64 {
         let whole = self.subexpressions.first();

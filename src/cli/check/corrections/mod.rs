@@ -92,7 +92,7 @@ impl CorrectedFile {
 type Key = (&'static str, String, String, String, Option<Place>);
 
 fn key(finding: &Finding) -> Key {
-    // The messages of these rules are omitted. They depend on the whole policy, so a fix elsewhere changes them.
+    // The key omits the messages of these rules. They depend on the whole policy, so a fix elsewhere changes them.
     let is_of_whole = matches!(
         finding.rule,
         Rule::Lockout
@@ -101,7 +101,7 @@ fn key(finding: &Finding) -> Key {
             | Rule::NotChecked
             | Rule::ParamKindNotFound
     );
-    // The error of the request is only known if the expressions of the policy compile.
+    // The message of this rule contains the error of the request only if the policy's expressions compile.
     let is_of_mutation = finding.rule == Rule::FailingMutation;
     let message = match finding.message.split_once(": ") {
         _ if is_of_whole => String::new(),
@@ -246,8 +246,8 @@ fn remove_consequences(
         // Only the newest version is checked again. Findings of only some versions may be missing from that check, so
         // they are kept.
         let is_of_some_versions = !finding.versions.is_empty();
-        // The fix of a finding about an absent value also adds the missing `?`. The finding about `?` is kept, because
-        // it also concerns present values.
+        // The finding about a missing `?` is kept even if the fix of another finding adds the `?`, because it also
+        // concerns present values.
         let is_of_present = finding.rule == Rule::OrValueWithoutOptional;
         let has_own_cause = correction(finding).is_some() && !is_replaced(finding, &replaced)
             || is_of_some_versions
@@ -270,7 +270,7 @@ fn remove_consequences(
     }
 }
 
-/// Returns the edits of the fixes of type errors.
+/// Returns the edits that fix type errors.
 fn replaced_code(findings: &[Finding]) -> Vec<Edit> {
     let of_types = findings.iter().filter(|finding| {
         let is_type = matches!(
@@ -297,8 +297,8 @@ fn is_replaced(finding: &Finding, replaced: &[Edit]) -> bool {
     is_absent && replaced.any(|edit| edit.bytes.contains(&byte))
 }
 
-/// Removes the fixes that replace a variable that is always null, if the fixed expression contains a comparison with a
-/// constant result. Without the fix, the expression always fails. With it, the policy might allow all requests.
+/// Removes a fix that replaces an always-null variable if the fixed expression contains a comparison with a constant
+/// result. Without the fix, the expression always fails. With the fix, the policy might allow all requests.
 fn remove_unsafe_renames(findings: &mut [Finding], hidden: &[Finding]) {
     for finding in findings {
         let is_of_expression = |other: &Finding| {
@@ -323,9 +323,9 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A note is reported only with a request for which an expression fails, or if
-/// it is about an unknown resource of a policy that could not be read, that is, one that is not in `readable`. A duplicate
-/// is not reported, because the correction of a name may cause it.
+/// Returns true if a hidden finding is reported. A duplicate is not reported, because the correction of a name may
+/// cause it. A note is reported only if it contains a request for which an expression fails, or if it is about an
+/// unknown resource and `readable` does not contain its policy.
 fn is_shown(finding: &Finding, readable: &HashSet<String>) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;
@@ -340,13 +340,14 @@ fn place_of(finding: &Finding) -> (String, Option<String>) {
     (finding.location.file.clone(), finding.field_ref.clone())
 }
 
-/// Returns the expression of a finding whose assumption replaces `object` with `oldObject`, which is null for creations.
+/// Returns the file and the field of a finding whose assumption replaces `object` with `oldObject`, which is null for
+/// creations. `None` for other findings.
 fn deletion_place(finding: &Finding) -> Option<(String, Option<String>)> {
     let is_assumed = finding.rule == Rule::AbsentObject && finding.assumption.is_some();
     is_assumed.then(|| place_of(finding))
 }
 
-/// Returns the policies of an input, including the parts of mutating policies that all policies have.
+/// Returns the policies of an input. For a mutating policy, this is the part that it shares with validating policies.
 fn policies(input: &Input) -> impl Iterator<Item = &Object<RequestPolicy>> {
     let mutating = input.mutating_policies.iter().map(|it| &it.shared);
     input.policies.iter().chain(mutating)
@@ -502,8 +503,8 @@ impl AssumedConditions {
             .any(|it| it.owner == finding.owner && it.field_ref == finding.field_ref)
     }
 
-    /// Returns true if a condition that is assumed to be true may exclude the request of the finding: it reads the same
-    /// field, a variable, the operation or the resource.
+    /// Returns true if a condition that is assumed to be true may exclude the finding's request, because the condition
+    /// reads the same field, a variable, the operation or the resource.
     fn may_exclude(&self, finding: &Finding) -> bool {
         let mut conditions = self.0.iter().filter(|it| it.owner == finding.owner);
         conditions.any(|condition| {
@@ -573,7 +574,7 @@ fn is_of_word(c: char) -> bool {
 fn edits_by_file(findings: &[Finding]) -> BTreeMap<String, Vec<Edit>> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
     let fixes = findings.iter().filter(|finding| {
-        // The fixes for expressions that may fail and for old API versions uncover no other findings.
+        // Fixes for expressions that may fail, and fixes for old API versions, uncover no other findings.
         finding.severity != Severity::Note
             && (finding.suggestions.is_empty() || is_false_condition(finding))
             && finding.rule != Rule::OldVersion
@@ -631,8 +632,8 @@ fn add_objects_of_others(
     }
 }
 
-/// Calls `check` with the corrected objects, the bindings and params of all other files, and the policies of other
-/// files that have a corrected binding.
+/// Calls `check` with the corrected objects, the bindings and params of all other files, and those policies of other
+/// files whose binding is corrected.
 fn with_other_objects(
     corrected: &mut Input,
     input: &mut Input,

@@ -20,7 +20,7 @@ pub(super) fn not_in(source: &TokenText<'_>) -> Option<Proposal> {
         source.left(operator.start, RELATION)?,
         source.right(operator.end, RELATION)?,
     );
-    // If an operand contains `not`, it includes another operator, which the lexer reads as a name.
+    // The word `not` in an operand is a further operator, which the lexer reads as a name.
     let is_operator = |n: usize| source.word(n) == Some("not");
     if left.clone().any(is_operator) || right.clone().any(is_operator) {
         return None;

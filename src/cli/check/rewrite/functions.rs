@@ -109,7 +109,7 @@ fn is_literal(source: &TokenText<'_>, tokens: &Range<usize>) -> bool {
     tokens.len() == 1 && source.kind(tokens.start) == Some(Kind::String)
 }
 
-/// Returns `item in list`.
+/// Returns the source of the expression `item in list`.
 fn is_item(source: &TokenText<'_>, item: &Range<usize>, list: &Range<usize>) -> Option<String> {
     let item = source.operand_text(item, RELATION)?;
     Some(format!(

@@ -19,7 +19,7 @@ enum Test {
     NotEmpty,
     Type(&'static str),
     Pattern(&'static str),
-    /// The member function, such as `lowerAscii`, returns the value unchanged.
+    /// A test whether this member function, such as `lowerAscii`, leaves the value unchanged.
     Unchanged(&'static str),
 }
 

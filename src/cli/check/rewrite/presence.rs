@@ -44,9 +44,9 @@ pub(crate) fn presence_test(
     }
 }
 
-/// Makes a selection in the source `chain` optional, as in `a.?b.?c` for `a.b?.c`. The operator `?.` of other languages
-/// tests the value before it, but `.?` tests the field after it. Without `?.`, only the last field becomes optional,
-/// and its key if it has one.
+/// Makes a selection in the source `chain` optional. `?.` of other languages tests the value before it, but `.?` tests
+/// the field after it, so `a.b?.c` becomes `a.?b.?c`. Without `?.`, the last field becomes optional, and also its key
+/// if it has one.
 pub(crate) fn optional_text(chain: &str) -> Option<String> {
     let is_name = |text: &str| {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -167,7 +167,8 @@ fn null_variable(
     (receiver.len() == 1).then_some(())?;
     let bytes = source.bytes(receiver)?;
     let replace = |name: &str, reason: &str| {
-        // If the expression already reads the replacement, it would compare the replacement with itself.
+        // If the expression already reads the replacement, the new expression would compare the replacement with
+        // itself.
         if reads_variable(source, name) {
             return Some(Proposal::hint(format!(
                 "{reason}: only UPDATE requests have both `object` and `oldObject`"
@@ -197,7 +198,6 @@ fn null_variable(
     }
 }
 
-/// Returns true if the expression reads the variable `name`.
 fn reads_variable(source: &TokenText<'_>, name: &str) -> bool {
     (0..source.len()).any(|n| {
         let is_field = n > 0 && source.kind(n - 1) == Some(Kind::Dot);

@@ -12,7 +12,7 @@ const MAX_MACROS: usize = 8;
 
 /// Proposes `size(a)` for the operand `a.size` of a comparison with an integer literal, if `a` is a list or a map.
 ///
-/// Excludes params, which may have a key such as `size` whose value is a number as a string.
+/// Excludes params, because they may have a key such as `size` with a number as a string.
 pub(super) fn size_of_collection(
     context: Context<'_>,
     source: &TokenText<'_>,

@@ -36,7 +36,7 @@ pub(super) fn name(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Validates the format of `generateName` without a trailing hyphen, and of a name generated from it.
+/// Validates `generateName` without a trailing hyphen. If the object has no name, also validates a generated name.
 ///
 /// Source: `ValidateObjectMetaAccessor`, `maskTrailingDash`; `names/generate.go`, `GenerateName`.
 pub(super) fn generate_name(spot: &Spot<'_>, violations: &mut Violations) {

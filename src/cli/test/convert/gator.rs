@@ -165,7 +165,7 @@ fn binding(constraint: &Source, suite: &mut Suite) -> Json {
             "Deny"
         }
     };
-    // gator counts violations for every action, so the binding needs the action Deny.
+    // The binding needs the action Deny, because gator counts violations regardless of the action.
     if action != "Deny" {
         let text = format!(
             "the binding has the action Deny, although the action of the constraint is {action}"

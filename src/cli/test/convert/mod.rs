@@ -179,8 +179,7 @@ impl Suite {
         });
     }
 
-    /// Adds a case to the draft of a probe with this policy and these bindings and params. Creates the draft if
-    /// necessary.
+    /// Adds a case to the draft with the same policy, bindings and params. Creates the draft if it does not exist.
     fn add(&mut self, policy: &str, bindings: Bindings, params: Option<Vec<Json>>, case: Case) {
         let fits = |draft: &&mut Draft| {
             draft.policy == policy && draft.bindings == bindings && draft.params == params
