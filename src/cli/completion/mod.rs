@@ -261,7 +261,7 @@ impl Completions {
         }));
     }
 
-    /// Adds the rules, and the kinds with a field reference.
+    /// Adds the arguments of `explain`: the rules, and the kinds whose fields it describes.
     fn topics(&mut self) {
         self.rules("");
         let kinds = field_reference::kind_names().into_iter();

@@ -281,7 +281,7 @@ fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
         }
         request = fields;
     }
-    // The requests that webhooks receive may contain null for fields of the user, which `Request` does not accept.
+    // `Request` does not accept null fields of the user, which requests to webhooks may contain.
     if let Some(Value::Object(user)) = request.get_mut("userInfo") {
         user.retain(|_, value| !value.is_null());
     }

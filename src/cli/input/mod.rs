@@ -47,7 +47,7 @@ pub(in crate::cli) const PROBE_GROUP: &str = "vap-status.dev";
 /// Maximum number of documents and list items per file: each uses at least 2 KiB of memory.
 const MAX_DOCUMENTS: usize = 100_000;
 
-/// Maximum number of documents per file for which repairs are searched.
+/// Maximum number of invalid documents per file that the parser tries to repair.
 const MAX_REPAIRED: usize = 50;
 
 /// The kinds of objects to read; others are dropped.

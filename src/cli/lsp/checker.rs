@@ -114,7 +114,7 @@ impl Checker {
         self.send(Job::Remove(Arc::clone(file)));
     }
 
-    /// Queues a job. Cancels the running check if it is of the job's file, or if it is of a closed file and the job is
+    /// Queues a job. Cancels the running check if it checks the same file, or if it checks a closed file and the job is
     /// for an open document.
     fn send(&self, job: Job) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -302,7 +302,7 @@ fn served_since(
     })
 }
 
-/// Finds the first release in which the API server rejects names of static manifests.
+/// Finds the first release in which the API server rejects names that are reserved for static manifests.
 fn names_since(versions: (KubernetesVersion, KubernetesVersion)) -> Option<Reason> {
     first_release_with(versions, &["static-names"], |version| {
         version.behavior().static_names == StaticNames::Rejected
