@@ -125,7 +125,7 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
                 completions.takes_files = true;
             }
             _ => {
-                // Commands are only suggested after the first letter, because file names are suggested too.
+                // Commands are suggested only after the first letter is typed, because file names are suggested too.
                 if positionals.is_empty() && !last.is_empty() {
                     completions.subcommands(command);
                 }

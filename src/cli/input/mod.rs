@@ -260,7 +260,7 @@ impl Input {
             .filter(is_of_kind)
     }
 
-    /// Adds an object of a cluster, which does not count as a file.
+    /// Adds an object of a cluster. It does not count as a file.
     pub(in crate::cli) fn add_live(&mut self, file: ReadFile, filter: KindFilter) {
         let n_files = self.n_files;
         self.add_file(file, filter);

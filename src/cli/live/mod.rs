@@ -122,7 +122,8 @@ pub(in crate::cli) struct Served {
 }
 
 impl Served {
-    /// Returns the published schema of a custom resource, which equals the schema in its CustomResourceDefinition.
+    /// Returns the published schema of a custom resource. It equals the schema in the resource's
+    /// CustomResourceDefinition.
     ///
     /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `BuildOpenAPIV3`.
     pub(in crate::cli) fn published(&self, gvk: &Gvk) -> Option<&Value> {

@@ -1,7 +1,7 @@
 //! Checks files on a thread, and sends their diagnostics to the client.
 //!
-//! If a document changes during a check, only its newest version is checked next. Files that are not open are checked when
-//! no open document waits.
+//! If a document changes several times during a check, only its newest version is checked next. Files that are not open
+//! are checked when no open document waits for a check.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -238,7 +238,8 @@ impl Worker {
         file.version.is_none() && !self.shown.contains(&file.path) && !file.has_subjects()
     }
 
-    /// Sends the diagnostics of a file. An empty list is sent only for an open document, and to remove earlier diagnostics.
+    /// Sends the diagnostics of a file. An empty list is sent only if the document is open or the client shows earlier
+    /// diagnostics.
     fn publish(&mut self, file: &File, diagnostics: Vec<Diagnostic>) {
         if !diagnostics.is_empty() {
             self.shown.insert(file.path.clone());

@@ -47,7 +47,7 @@ enum IntendedChange {
     Key(String),
     /// A map becomes this list.
     Objects(Value),
-    /// A list becomes the only field of an object, which has this name.
+    /// A list is replaced with an object whose only field has this name and contains the list.
     Field(String),
     /// An item of a list, or a key and its value, is removed.
     Removal,
@@ -108,8 +108,8 @@ impl Edit {
         if let (IntendedChange::Field(_), Some(written)) = (&self.wanted, written) {
             return self.bytes.start + byte_of_field(written, &self.text, byte);
         }
-        // When a map becomes a list, only the start of each line changes. So the offset follows from the position of the
-        // rest of the line in the original.
+        // When a map becomes a list, only the start of each line changes. So the position of the rest of the line in
+        // the original determines the offset.
         let end_of_line = self.text.get(byte..).and_then(|rest| rest.lines().next());
         if let (IntendedChange::Objects(_), Some(written), Some(end)) =
             (&self.wanted, written, end_of_line)
@@ -448,7 +448,8 @@ impl Document {
         } else if !indent.trim().is_empty() {
             return None;
         } else {
-            // A list may have the same indentation as its key. The field of an object must have more.
+            // A list may have the same indentation as its key. A field of an object must be indented more than the key
+            // of the object.
             let nested = |shift: &str| {
                 let mut text = format!("{shift}{name}:\n{indent}{shift}");
                 for (n, line) in written.split_inclusive('\n').enumerate() {
