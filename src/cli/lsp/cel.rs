@@ -283,7 +283,7 @@ fn operand(before: &str, is_member: bool) -> Option<&str> {
     before.get(first?..)
 }
 
-/// Returns the path from an input to the value of an expression. A variable of a macro stands for the elements of the
+/// Returns the path from an input to the value of an expression. A variable of a macro denotes the elements of the
 /// macro's range.
 fn path(ast: &Ast, id: ExprId, depth: usize) -> Option<FieldPath> {
     if depth > 20 {
