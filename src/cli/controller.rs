@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::age;
 use crate::status::exclusion::Exclusion;
 
-/// The maximum age of the last sync, in seconds. Older statuses count as outdated. The controller reports a sync every
-/// few seconds.
+/// The maximum age of the last sync, in seconds. After this time, statuses count as outdated. The controller reports a
+/// sync every few seconds.
 const MAX_AGE: i64 = 60;
 
 /// The result of reading the controller's Lease.

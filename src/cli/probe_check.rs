@@ -35,7 +35,8 @@ pub(in crate::cli) fn check(
         .extend(definitions.map(|name| TargetId::new(SubjectKind::CustomResourceDefinition, name)));
     let mut findings = Vec::new();
     let unknown = &mut |_: &_, mut finding: Finding, resemblance| {
-        // `kubectl vap test` requires the target. For `check`, the target may be in files that are not in the input.
+        // `kubectl vap test` requires that the input contains the target of a probe. For `check`, the target may be in
+        // other files.
         finding.severity = match resemblance {
             Resemblance::SameName | Resemblance::Similar => Severity::Warning,
             Resemblance::None if has_others => return None,

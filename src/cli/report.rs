@@ -25,7 +25,7 @@ const VALIDATING: &str = "ValidatingAdmissionPolicy";
 /// The type of the condition that summarizes the others. Only vap-status-controller writes it.
 const READY: &str = "Ready";
 
-/// The type of the condition for policies that cannot become Ready without a change. It exists only while it is True.
+/// The type of the condition for policies that only an edit can make Ready. It exists only while it is True.
 const STALLED: &str = "Stalled";
 
 /// Output of `kubectl vap status -o json`.

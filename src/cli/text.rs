@@ -168,7 +168,7 @@ fn end(line: &str, max: usize) -> String {
     out
 }
 
-/// Returns a source line, and a line with a caret below its code point `column`, which starts at 0.
+/// Returns a source line, and a line with a caret below its code point `column`, counted from 0.
 ///
 /// A source longer than `max` columns is truncated on both sides of the caret. Upstream counts code points, whereas a
 /// terminal needs columns.

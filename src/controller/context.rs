@@ -203,15 +203,16 @@ impl Context {
         self.touch(self.store.with_param_kind(gvk));
     }
 
-    /// Queues all subjects of opt-in kinds. These include deleted subjects with a status object, and missing subjects
-    /// with probes.
+    /// Queues all subjects of opt-in kinds. Also queues deleted subjects that have a status object, and subjects that
+    /// do not exist but have probes.
     pub(crate) fn touch_opt_in(&self) {
         let ids = (self.store.ids().into_iter()).chain(self.probes.policies());
         self.touch(ids.filter(|id| self.opt_in.state(id.kind).is_some()));
         self.touch(self.opt_in.ids());
     }
 
-    /// Queues all subjects. These include deleted subjects with a status object, and missing subjects with probes.
+    /// Queues all subjects. Also queues deleted subjects that have a status object, and subjects that do not exist but
+    /// have probes.
     pub(crate) fn touch_all(&self) {
         self.touch(self.opt_in.ids());
         self.touch(self.store.ids());

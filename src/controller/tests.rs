@@ -411,8 +411,8 @@ async fn result_for_other_spec_is_discarded() {
 
 #[tokio::test(start_paused = true)]
 async fn policy_is_requeued_if_response_has_other_spec() {
-    // The watch reported one spec. The response to the write has a different spec of the same generation, which the API
-    // server has stored.
+    // The watch reported one spec. The API server has stored a different spec of the same generation, and returns it in
+    // the response to the write.
     let (context, log) = context(SOUND, move |request| {
         if request.method != Method::PATCH {
             return healthy(request);

@@ -184,7 +184,7 @@ pub(in crate::cli) struct ObjectResult {
 /// An object as the API server passes it to policies.
 struct Complete<'a> {
     value: Cow<'a, Value>,
-    /// Present if the defaults of the object are unknown. Determines which policies can be evaluated without them.
+    /// The fields whose values are unknown, for example because of unknown defaults. `None` if all fields are known.
     undefaulted: Option<UnknownDefaults>,
 }
 
@@ -259,8 +259,8 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// Returns true if the object is an input of the policies: a policy, a binding, a probe, a CRD, a param object or a
-    /// namespace.
+    /// Returns true if the object is a policy, or an object that policies need: a binding, a probe, a CRD, a param
+    /// object or a namespace.
     pub(super) fn is_input(&self, item: &Item) -> bool {
         let Ok(value) = &item.value else {
             return false;
@@ -618,7 +618,6 @@ impl PolicyResult {
     }
 }
 
-/// Returns the result of a policy whose decision is unknown.
 fn undecided(
     index: usize,
     policy: &PreparedPolicy<'_>,
@@ -632,8 +631,8 @@ fn undecided(
     }
 }
 
-/// Returns a request of a probe case that contains only `value`: in the field `object`, `oldObject` or both, whichever
-/// `request` sets.
+/// Returns a request for a probe case with only the fields `object` and `oldObject`. Each field is `value` if `request`
+/// sets it, and absent otherwise.
 fn case(request: &AdmissionRequest, value: &Value) -> Request {
     let object = |is_there: bool| is_there.then(|| value.clone());
     Request {
@@ -713,7 +712,8 @@ pub(in crate::cli) fn policy_result(
             fails("spec.mutations", error);
         }
     }
-    // A denial without violations or errors has a different reason, such as a panic. It is reported as an error.
+    // If the request is denied without a violation or an error, for example after a panic, the denial is reported as an
+    // error.
     let unexplained = outcome.denial.as_ref();
     let unexplained = unexplained.filter(|_| violations.is_empty() && errors.is_empty());
     errors.extend(unexplained.map(|denial| Failure {

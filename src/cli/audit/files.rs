@@ -17,7 +17,7 @@ use crate::cli::input::files::{ReadFile, ReadOptions, read_all};
 use crate::cli::input::object::documents;
 use crate::cli::input::{Place, SourceText};
 
-/// The fields that distinguish a list from an object.
+/// The fields that show whether a JSON value is a list of objects.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(default, rename = "apiVersion")]
@@ -146,8 +146,8 @@ impl Documents<'_> {
         self.emit(value, line);
     }
 
-    /// Returns the line number of `part`, which is a slice of `text`. Calls must be in the order of the file, so that
-    /// each byte is read only once.
+    /// Returns the line number of `part`, a slice of `text`. Must be called for the slices in the order in which they
+    /// occur in `text`, since counting continues where the previous call ended.
     fn line_of(&mut self, text: &str, part: &str) -> usize {
         let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
         let offset = offset.unwrap_or_default();

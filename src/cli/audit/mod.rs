@@ -166,8 +166,8 @@ fn policy_audits(policy_set: &PolicySet<'_>, context: AuditContext<'_>) -> Vec<P
     policy_set.policies.iter().map(policy_audit).collect()
 }
 
-/// Audits the objects of files. With `shares_files`, the same files contain the policies, and errors about whole files
-/// have already been reported. Returns false if all objects are inputs of policies.
+/// Audits the objects of files. If `shares_files` is true, the policies are in the same files, and unreadable files
+/// have already been reported. Returns false if the files contain only inputs of policies.
 fn audit_files(
     paths: &[PathBuf],
     stdin: &mut dyn Read,

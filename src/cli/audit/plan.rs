@@ -1,4 +1,4 @@
-//! Determines the resources of a cluster that policies match, and lists their objects.
+//! Determines the cluster resources that policies match, and lists their objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,7 +60,7 @@ impl Walk<'_> {
                 let mut objects = 0;
                 match self.list(&connected, &listed, &mut objects, each).await? {
                     Ok(()) => {}
-                    // The API server admits requests for the resource, but stores no objects.
+                    // The resource cannot be listed, because the API server does not store its objects.
                     Err(Error::Status {
                         code: 404 | 405, ..
                     }) if objects == 0 => {

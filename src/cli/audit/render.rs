@@ -14,7 +14,7 @@ use crate::cli::text::clean;
 /// The maximum number of unread objects that are listed.
 const MAX_UNREAD: usize = 10;
 
-/// The reason for an audit without objects.
+/// The message if there are no objects to audit.
 const NO_OBJECTS: &str = "the files contain no objects to audit, only policies and their inputs";
 
 /// Renders the problems, the policies with their violations, and the counts.

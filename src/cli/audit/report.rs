@@ -385,8 +385,8 @@ impl AuditReport {
         }
     }
 
-    /// Returns the exit status: 2 for an incomplete audit, even if there are violations. With `is_zero`, violations do
-    /// not count.
+    /// Returns the exit status: 2 for an incomplete audit, even if there are violations. If `is_zero` is true,
+    /// violations do not change the exit status.
     #[must_use]
     pub fn exit(&self, is_zero: bool) -> Exit {
         let is_rejected = self.policies.iter().any(|policy| policy.rejected.is_some());

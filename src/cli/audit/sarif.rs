@@ -1,4 +1,4 @@
-//! Formats the violations and failures of an audit as SARIF 2.1.0. Each result is located at the object in its file.
+//! Formats the violations and failures of an audit as SARIF 2.1.0. A result has the location of its object.
 //!
 //! Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 

@@ -125,7 +125,7 @@ pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
                 completions.takes_files = true;
             }
             _ => {
-                // Commands are only suggested after the first letter, because file names are suggested too.
+                // Commands are suggested only after the first letter is typed, because file names are suggested too.
                 if positionals.is_empty() && !last.is_empty() {
                     completions.subcommands(command);
                 }
@@ -261,7 +261,7 @@ impl Completions {
         }));
     }
 
-    /// Adds the rules, and the kinds with a field reference.
+    /// Adds the arguments of `explain`: the rules, and the kinds whose fields it describes.
     fn topics(&mut self) {
         self.rules("");
         let kinds = field_reference::kind_names().into_iter();

@@ -319,7 +319,7 @@ fn is_missing(error: &KubeconfigError) -> bool {
     }
 }
 
-/// Formats the error of a kubeconfig on one line, without repeating the path.
+/// Formats an error about a kubeconfig, with its causes, on one line.
 fn reason(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::ReadConfig(error, path) => {

@@ -28,7 +28,7 @@ use crate::policy::subexpressions;
 use crate::probe::api::Request;
 use crate::probe::run::{self, CaseResult};
 
-/// The name that the location of an expression shows instead of a file.
+/// The name that the locations in expressions show instead of a file name.
 const SOURCE: &str = "--expression";
 
 /// The help of a finding about an expression that does not compile.
@@ -138,7 +138,8 @@ impl Inputs<'_> {
         policies.next().filter(|_| policies.next().is_none())
     }
 
-    /// If the hint lists all variables, replaces it with a hint that omits the generated variable of the expression.
+    /// If the hint lists all variables, removes the variable that was generated for the expression. If no other
+    /// variable exists, the hint becomes the reason for this.
     fn explain_variables(&self, finding: &mut Finding, document: &Document) {
         let policy = self.policy();
         let variables = policy.map(|policy| &policy.object.value.variables);
@@ -388,7 +389,7 @@ impl Document {
         let consequence = finding.consequence.take().map(|it| it.message);
         let effect = consequence.or(finding.rejected.then_some(REJECTED));
         if let (Some(help), Some(effect)) = (&mut finding.help, effect) {
-            // Removes the effect on requests from the help: the expression is not part of a policy.
+            // Removes the effect on requests from the help, since the expression is not part of a policy.
             let rest = help.strip_suffix(effect).unwrap_or(help);
             *help = rest.trim_end_matches([';', ' ']).to_owned();
         }

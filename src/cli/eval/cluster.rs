@@ -219,7 +219,7 @@ async fn mutating(
         for object in listed {
             let policy = object.pointer("/spec/policyName").and_then(Value::as_str);
             let matters = is_policies || policy.is_some_and(|name| policies.contains(name));
-            // An object in a file replaces the object of the cluster with the same name.
+            // An object in a file replaces the cluster's object of the same name.
             if matters && !own.contains(objects::name(&object)) {
                 live::add_named(input, singular, object);
             }

@@ -256,8 +256,7 @@ fn validations(compiled: &CompiledPolicy) -> Vec<String> {
     all.map(|expression| expression.field_ref.clone()).collect()
 }
 
-/// Returns the params of a kind and their number. If a cluster was read, combines its params with those of files.
-/// Otherwise, uses only the params of files.
+/// Returns the param objects of a kind, and their number. Includes the objects of the cluster, if it was read.
 fn params(
     input: &Input,
     known: &Known,
@@ -269,7 +268,7 @@ fn params(
     };
     let n_file_params = input.objects_of_kind(kind).count();
     match cluster_inputs.and_then(|cluster_inputs| cluster_inputs.params.get(kind)) {
-        // An object in a file replaces the object of the cluster that has the same name.
+        // An object in a file replaces the cluster's object of the same name.
         Some(Ok(values)) => {
             let key = |object: &Value| {
                 let object = admission::Object::new(object);

@@ -488,7 +488,7 @@ fn evaluation(policy: &PreparedPolicy<'_>, evaluation: &Evaluation) -> Evaluatio
     }
     let validations: Vec<_> = with_role(Role::Validation).collect();
     let is_whole = evaluation.decisions.len() == validations.len();
-    // If the match conditions do not match, the validations were not evaluated.
+    // If a match condition is false or fails, the validations were not evaluated.
     let conditions = evaluation.match_conditions.as_ref();
     let is_over = conditions.is_some_and(|it| !it.matches);
     let decisions = if is_over {

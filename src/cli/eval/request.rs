@@ -230,7 +230,7 @@ fn impossible_subresource(request: &Request) -> Option<String> {
     ))
 }
 
-/// Returns true for a subresource that can only be updated.
+/// Returns true for a subresource whose only operation is UPDATE.
 fn is_only_updated(subresource: &str) -> bool {
     matches!(subresource, "status" | "scale")
 }
@@ -281,7 +281,7 @@ fn parse(path: &Path, value: Value) -> Result<Request, CliError> {
         }
         request = fields;
     }
-    // The requests that webhooks receive may contain null for fields of the user, which `Request` does not accept.
+    // Requests to webhooks may contain null fields of the user. `Request` does not accept null.
     if let Some(Value::Object(user)) = request.get_mut("userInfo") {
         user.retain(|_, value| !value.is_null());
     }

@@ -1,4 +1,4 @@
-//! Combines two inputs. The objects of one take precedence over objects of the other with the same kind and name.
+//! Combines two inputs. If both define an object of the same kind and name, the object of one input takes precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,8 +109,8 @@ impl Input {
         }
     }
 
-    /// Removes the objects that `definitions` contains. Returns the removed objects, except for those from the same
-    /// documents as the definitions.
+    /// Removes the objects that `definitions` contains. Returns the removed objects, except for those that come from
+    /// the same document as their definition.
     pub(in crate::cli) fn remove(&mut self, definitions: &Definitions) -> Vec<OverriddenObject> {
         fn retain<T, U>(
             objects: &mut Vec<T>,

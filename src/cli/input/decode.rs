@@ -63,7 +63,7 @@ pub fn mutating_policy(value: Value) -> Result<MutatingAdmissionPolicy, serde_js
     Ok(policy)
 }
 
-/// Decodes a binding of a mutating policy, of any version as v1, with the API server's defaults.
+/// Decodes the binding of a mutating policy, in any version, as v1. Sets the API server's defaults.
 ///
 /// # Errors
 /// Returns an error if the value cannot be decoded.

@@ -15,7 +15,7 @@ pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The name of standard input in messages.
 pub const STDIN: &str = "<stdin>";
 
-/// The name of the configuration file of `check`, which is not read as a manifest.
+/// The name of the configuration file of `check`. This file is not read as a manifest.
 pub const CONFIG_NAME: &str = ".vap.yaml";
 
 /// The extensions of files that are read in directories.

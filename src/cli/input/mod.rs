@@ -47,7 +47,7 @@ pub(in crate::cli) const PROBE_GROUP: &str = "vap-status.dev";
 /// Maximum number of documents and list items per file: each uses at least 2 KiB of memory.
 const MAX_DOCUMENTS: usize = 100_000;
 
-/// Maximum number of documents per file for which repairs are searched.
+/// Maximum number of invalid documents per file that the parser tries to repair.
 const MAX_REPAIRED: usize = 50;
 
 /// The kinds of objects to read; others are dropped.
@@ -260,7 +260,7 @@ impl Input {
             .filter(is_of_kind)
     }
 
-    /// Adds an object of a cluster, which does not count as a file.
+    /// Adds an object of a cluster. It does not count as a file.
     pub(in crate::cli) fn add_live(&mut self, file: ReadFile, filter: KindFilter) {
         let n_files = self.n_files;
         self.add_file(file, filter);

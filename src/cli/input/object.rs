@@ -158,7 +158,8 @@ impl<T> Object<T> {
         self.advice_on_key_at(&entries.get(name)?.key, name)
     }
 
-    /// Returns the hint of [`Self::advice_on_key`] for a key at `bytes` of the document, which was parsed as `name`.
+    /// Returns the hint of [`Self::advice_on_key`] for the key at the bytes `bytes` of the document. `name` is the
+    /// parsed key.
     #[must_use]
     pub fn advice_on_key_at(&self, bytes: &Range<usize>, name: &str) -> Option<String> {
         let bytes = self.document.base + bytes.start..self.document.base + bytes.end;

@@ -1,4 +1,5 @@
-//! Reads a cluster for a check: policies and bindings as objects of the input, served APIs, schemas, and the version.
+//! Reads the data of a cluster for a check: policies, bindings, served APIs, schemas, and the version. Policies and
+//! bindings become objects of the input.
 //!
 //! The engine itself makes no requests. Data that cannot be read are gaps, which the report lists. The types of this module
 //! describe the data; the submodules read them.
@@ -88,12 +89,13 @@ impl Default for FileCounts {
 pub(super) struct ClusterData {
     /// The address of the API server.
     pub(super) server: Option<String>,
-    /// The names of policies of the cluster that were not requested, but to which bindings refer.
+    /// The names of policies to which bindings can refer although the input may not contain them: policies of the
+    /// cluster, or of other files in the workspace of an editor.
     pub(super) other_policies: BTreeSet<String>,
     pub(super) file_counts: FileCounts,
     /// True if the input contains all bindings of its policies.
     pub(super) has_bindings: bool,
-    /// The names of mutating policies of the cluster that bindings may refer to and that were not requested.
+    /// The names of mutating policies to which bindings can refer although the input may not contain them.
     pub(super) other_mutating: BTreeSet<String>,
     /// True if all mutating policies of the cluster and all bindings of the input's mutating policies were read.
     pub(super) has_mutating_bindings: bool,
@@ -112,7 +114,7 @@ pub(in crate::cli) struct Served {
     pub(in crate::cli) mapper: RestMapper,
     /// The bindings and params of the input's policies, by policy name.
     pub(in crate::cli) bound: BTreeMap<String, PolicyBindings>,
-    /// The paramKinds that a CRD of the cluster defines but that are not served, with the reason.
+    /// The paramKinds that a CRD of the cluster defines, but the API server does not serve, each with the reason.
     pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,
     pub(super) schemas: SchemaSet,
     /// The schemas of custom resources as JSON, from the OpenAPI documents.
@@ -120,7 +122,8 @@ pub(in crate::cli) struct Served {
 }
 
 impl Served {
-    /// Returns the published schema of a custom resource, which equals the schema in its CustomResourceDefinition.
+    /// Returns the published schema of a custom resource. It equals the schema in the resource's
+    /// CustomResourceDefinition.
     ///
     /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `BuildOpenAPIV3`.
     pub(in crate::cli) fn published(&self, gvk: &Gvk) -> Option<&Value> {

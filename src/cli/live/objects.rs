@@ -92,7 +92,7 @@ pub(in crate::cli) struct Listed {
     pub(in crate::cli) resource_version: String,
 }
 
-/// Lists the objects of a kind that the selector selects.
+/// Lists the objects of a kind that `selector` selects.
 ///
 /// # Errors
 /// Returns an error if a request fails.
@@ -107,7 +107,7 @@ pub(in crate::cli) async fn list(
     .await
 }
 
-/// Lists the objects of a resource that the selector selects, sorted by name.
+/// Lists the objects of a resource that `selector` selects, sorted by name.
 ///
 /// # Errors
 /// Returns an error if a request fails.

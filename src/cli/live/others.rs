@@ -139,7 +139,7 @@ impl Reader<'_> {
         for binding in bindings.into_iter().flatten() {
             let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
             let is_of_input = policy.is_some_and(|name| policies.contains(name));
-            // A binding in a file replaces the binding of the cluster with the same name.
+            // A binding in a file replaces the cluster's binding of the same name.
             if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
                 add_named(input, "mutatingadmissionpolicybinding", binding);
             }

@@ -111,7 +111,7 @@ pub(super) async fn unserved(
     reasons
 }
 
-/// Returns the reason why the API server does not serve `gvk`, whose kind `crd` defines.
+/// Returns the reason why the API server does not serve `gvk`. `crd` is the CustomResourceDefinition of its kind.
 fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
     let name = objects::name(crd).to_owned();
     let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
@@ -141,8 +141,8 @@ fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
     }
 }
 
-/// Returns true if the condition of a CRD is True, and the message of the condition. Returns `None` if the CRD does
-/// not have the condition.
+/// Returns the state of a condition of a CRD: whether it is True, and its message. Returns `None` if the CRD does not
+/// have the condition.
 fn condition(crd: &Value, type_: &str) -> Option<(bool, String)> {
     let conditions = crd.pointer("/status/conditions")?.as_array()?;
     let of_type = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(type_);

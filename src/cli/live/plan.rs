@@ -39,7 +39,7 @@ pub(in crate::cli) struct Plan {
     pub(in crate::cli) paths: Vec<PathBuf>,
     /// True if a cluster is used.
     pub(in crate::cli) is_live: bool,
-    /// The policies of the cluster to check, if there are any.
+    /// The cluster's policies that are checked. `None` if no policies of a cluster are checked.
     pub(in crate::cli) selection: Option<Selection>,
 }
 

@@ -137,7 +137,7 @@ pub(in crate::cli) async fn policies(
 
 /// Adds the bindings of the policies of `input`, or all bindings if all policies are selected.
 ///
-/// Returns the names of the policies that bindings refer to and that are only in the cluster.
+/// Returns the names of the cluster's policies to which bindings of the input refer, although the input lacks them.
 async fn bindings(
     connected: &Connected,
     selection: Option<&Selection>,
@@ -156,7 +156,7 @@ async fn bindings(
             for binding in listed.items {
                 let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
                 let is_of_input = policy.is_some_and(|name| policies.contains(name));
-                // A binding in a file replaces the binding of the cluster with the same name.
+                // A binding in a file replaces the cluster's binding of the same name.
                 if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
                     add(input, Kind::Binding, binding);
                 }

@@ -199,7 +199,7 @@ pub(in crate::cli) fn needed<'a>(
     let mut needed = BTreeSet::new();
     for policy in policies {
         let kinds = matching::kinds(policy, mapper);
-        // The kind of a subresource is in the document of the resource: `Scale` in `apps/v1`.
+        // The document of the parent resource also contains the kind of a subresource: `apps/v1` contains `Scale`.
         let matched = matching::resolve(policy, mapper).resources.into_iter();
         let matched = matched.filter(|resource| kinds.binary_search(&resource.gvk).is_ok());
         needed.extend(matched.map(|resource| resource.gvr.group_version()));

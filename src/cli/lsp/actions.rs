@@ -165,8 +165,8 @@ fn fix_all(context: &Context<'_>, file: &Arc<File>, report: &CheckReport) -> Opt
     })
 }
 
-/// Returns a comment that allows the finding at the byte `at`, and the byte offset of the line to insert. The comment
-/// is above the innermost field or item at which it suppresses the finding.
+/// Returns a comment that allows the finding at the byte `at`, and the byte offset at which to insert it. The
+/// comment is inserted above the innermost field or item for which it suppresses the finding.
 fn allow_comment(file: &Arc<File>, finding: &Finding, at: usize) -> Option<(usize, String)> {
     let source = &file.source;
     let item = cursor::item_at(file, at)?;

@@ -136,7 +136,7 @@ pub(super) enum Scope {
     Global(Vec<(Arc<str>, Type)>),
 }
 
-/// The path of a field from an input of the policy.
+/// The path from an input of the policy to a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldPath {
     /// The input, such as `object`.
@@ -283,7 +283,8 @@ fn operand(before: &str, is_member: bool) -> Option<&str> {
     before.get(first?..)
 }
 
-/// Returns the path of an expression from an input. Variables of macros are elements of their range.
+/// Returns the path from an input to the value of an expression. A variable of a macro denotes the elements of the
+/// macro's range.
 fn path(ast: &Ast, id: ExprId, depth: usize) -> Option<FieldPath> {
     if depth > 20 {
         return None;

@@ -1,7 +1,7 @@
 //! Checks files on a thread, and sends their diagnostics to the client.
 //!
-//! If a document changes during a check, only its newest version is checked next. Files that are not open are checked when
-//! no open document waits.
+//! If a document changes several times during a check, only its newest version is checked next. Files that are not open
+//! are checked when no open document waits for a check.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -114,7 +114,7 @@ impl Checker {
         self.send(Job::Remove(Arc::clone(file)));
     }
 
-    /// Queues a job. Cancels the running check if it is of the job's file, or if it is of a closed file and the job is
+    /// Queues a job. Cancels the running check if it checks the same file, or if it checks a closed file and the job is
     /// for an open document.
     fn send(&self, job: Job) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +238,8 @@ impl Worker {
         file.version.is_none() && !self.shown.contains(&file.path) && !file.has_subjects()
     }
 
-    /// Sends the diagnostics of a file. An empty list is sent only for an open document, and to remove earlier diagnostics.
+    /// Sends the diagnostics of a file. An empty list is sent only if the document is open or the client shows earlier
+    /// diagnostics.
     fn publish(&mut self, file: &File, diagnostics: Vec<Diagnostic>) {
         if !diagnostics.is_empty() {
             self.shown.insert(file.path.clone());

@@ -17,7 +17,7 @@ use crate::cli::live::{self, ClusterData, ListScope, Served};
 use crate::policy::RequestPolicy;
 use crate::schema::GroupVersion;
 
-/// The data of a cluster on which the findings about the files of a workspace depend.
+/// The data of a cluster that affects the findings about the workspace.
 #[derive(Debug)]
 pub(super) struct ClusterState {
     pub(super) served: Arc<Served>,

@@ -78,7 +78,6 @@ pub(super) fn completion(
     } else {
         (keys(context, item, &field), CompletionItemKind::Property)
     };
-    // In a list without items, a value needs a dash, so keys are not offered there.
     let bytes = start + word..byte;
     let range = positions::range(source, &bytes, context.encoding);
     let has_colon = line

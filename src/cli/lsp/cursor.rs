@@ -22,7 +22,7 @@ use crate::version::KubernetesVersion;
 /// The names of the fields that contain expressions.
 const EXPRESSIONS: [&str; 4] = ["expression", "messageExpression", "valueExpression", "rule"];
 
-/// Maximum nesting of schemas in which rules are searched.
+/// Maximum nesting depth of schemas that are searched for rules.
 const MAX_DEPTH: usize = 100;
 
 /// An object of a file.
@@ -352,8 +352,8 @@ pub(super) struct Field<'a> {
     pub(super) is_key: bool,
 }
 
-/// Returns the innermost field at a byte of the file. On a line without content, this is the field to which content at the
-/// column of the byte would belong.
+/// Returns the innermost field at a byte of the file. On a blank line, this is the field to which text typed at the
+/// byte would belong.
 pub(super) fn field_at<'a>(source: &SourceText, item: &Item<'a>, byte: usize) -> Field<'a> {
     let column = |byte: usize| source.place(byte).column;
     let line = source.line(source.place(byte).line);
@@ -490,7 +490,8 @@ impl<'a> Expression<'a> {
         let Some((last, character)) = part.char_indices().next_back() else {
             return start..end.max(start);
         };
-        // The next character may be on another line. The range then ends after its last character.
+        // The character after the range may be on another line. Then the range ends directly after its own last
+        // character.
         let last = self.byte(range.start + last);
         let between = self.source.text().get(last..end).unwrap_or_default();
         let end = if between.contains('\n') {

@@ -130,7 +130,7 @@ fn tags(rule: Rule) -> Option<Vec<DiagnosticTag>> {
     }
 }
 
-/// Returns the message with the kinds, and the help for the place with the index `n` on a line of its own.
+/// Returns the message with the kinds. The help for the place with the index `n` follows on its own line.
 fn message(finding: &Finding, n: usize) -> String {
     let mut text = finding.message.clone();
     if !finding.kinds.is_empty() {

@@ -183,7 +183,8 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns true if a file contains one of the policies, a binding of it, or objects that an evaluation may read.
+/// Returns true if a file contains one of the policies `names`, a binding of such a policy, or objects that an
+/// evaluation may read.
 fn is_needed(file: &File, names: &BTreeSet<&str>) -> bool {
     let objects = file.objects();
     if !(objects.crds.is_empty() && objects.namespaces.is_empty() && objects.others.is_empty()) {

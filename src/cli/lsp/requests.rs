@@ -102,7 +102,6 @@ struct Job {
     workspace: Arc<Workspace>,
 }
 
-/// The queue of the requests.
 pub(super) struct Requests {
     jobs: Sender<Job>,
     cancelled: Arc<Mutex<HashSet<String>>>,

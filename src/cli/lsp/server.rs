@@ -386,7 +386,7 @@ impl Session {
             self.outbox
                 .request("register-files", "client/registerCapability", &params);
         }
-        // If a cluster is used, files are checked after it was read.
+        // If a cluster is used, the files are checked once it has been read.
         if self.cluster.is_none() {
             self.check_closed();
         }

@@ -8,7 +8,8 @@ use super::cursor::{self, Item};
 use super::positions;
 use super::workspace::File;
 
-/// The lists of an object whose items are symbols: the path of the list, the field with the name of an item, and its kind.
+/// The lists of an object whose items are symbols: the path of the list, the field that contains the name of an item,
+/// and the kind of the symbol.
 const LISTS: &[(&[&str], &str, SymbolKind)] = &[
     (&["spec", "matchConditions"], "name", SymbolKind::Boolean),
     (&["spec", "variables"], "name", SymbolKind::Variable),

@@ -92,7 +92,8 @@ fn expression_tokens(
     }
 }
 
-/// Returns the type of a token by the kinds of the tokens before and after it. `None` for punctuation.
+/// Returns the type of a token, which also depends on the kinds of the tokens before and after it. `None` for
+/// punctuation.
 fn token_type(
     token: &Token,
     text: &str,

@@ -105,7 +105,7 @@ pub(super) fn shown(type_: &Type) -> String {
     }
 }
 
-/// The values of a property of a name, each with the kinds for which the name has this value.
+/// The values of a property, each with the kinds for which the property has this value.
 pub(super) type ByKind<T> = BTreeMap<T, Vec<Gvk>>;
 
 /// Groups the kinds by a property.

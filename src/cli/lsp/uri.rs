@@ -23,7 +23,6 @@ pub(super) fn path(uri: &str) -> PathBuf {
     }
 }
 
-/// Returns the URI of a path.
 pub(super) fn from_path(path: &Path) -> Uri {
     let text = path.display().to_string();
     if !path.is_absolute() {

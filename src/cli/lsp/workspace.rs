@@ -30,7 +30,7 @@ use crate::version::KubernetesVersion;
 /// Maximum number of files and directories of a workspace that are visited.
 const MAX_VISITED: usize = 50_000;
 
-/// Maximum size of the files with objects in a workspace, in bytes.
+/// Maximum total size of the files that contain objects, in bytes.
 const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 type Binding = Object<ValidatingAdmissionPolicyBinding>;
@@ -67,7 +67,6 @@ impl File {
         Self::new(&self.path, text, Some((self.uri.clone(), 0)))
     }
 
-    /// Returns all objects of the file.
     pub(super) fn objects(&self) -> &Input {
         self.objects.get_or_init(|| self.read(KindFilter::All))
     }
@@ -274,7 +273,6 @@ impl Workspace {
         self.files.values()
     }
 
-    /// Returns the open documents.
     pub(super) fn open_files(&self) -> impl Iterator<Item = &Arc<File>> {
         self.files().filter(|file| file.version.is_some())
     }
@@ -395,7 +393,7 @@ impl Workspace {
         .ok()
     }
 
-    /// Returns the objects of a file, and those of other files on which its findings depend.
+    /// Returns the objects of a file, and the objects of other files that affect its findings.
     fn input(&self, file: &File) -> (Input, ClusterData) {
         let mut input = file.read(KindFilter::Policies);
         let mut context = ClusterData {
@@ -455,7 +453,7 @@ impl Workspace {
         (input, context)
     }
 
-    /// Adds the file `source` to `other_files` of each policy of `input` whose name a policy in `objects` also has.
+    /// Adds `source` to `other_files` of each policy of `input` that has the same name as a policy in `objects`.
     fn add_other_files(input: &mut Input, objects: &Input, source: &Arc<SourceText>) {
         let has = |name: Option<&str>| {
             let mut names = objects.all_policies().filter_map(|it| it.name.as_deref());

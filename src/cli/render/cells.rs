@@ -11,10 +11,10 @@ use crate::cli::text::{clean, cut, width};
 
 /// Width of the gap between two cells.
 pub(super) const GAP: usize = 2;
-/// Maximum width, in columns, of a reason or of another controller's condition type.
+/// Maximum width, in columns, of a reason, or of a condition type that another controller writes.
 const MAX_WORD: usize = 40;
 
-/// A column of a table, except for the column with the names.
+/// A column of a table. The first column, with the names, is not included.
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) heading: String,

@@ -34,8 +34,8 @@ const UNBOUNDED: &str =
 /// Explains costs without an estimate.
 const UNKNOWN: &str = "unknown: the expression (in a sum: one of its expressions) has a type error, or there is no schema for its kinds";
 
-/// Formats a table for each policy that has expressions. Each row contains the cost of an expression, or of all
-/// expressions that share a limit, and its share of the limit.
+/// Formats a table for each policy that has expressions. Each row shows the cost of an expression, or the sum for
+/// expressions with a common limit, and this cost in percent of the limit.
 #[must_use]
 pub fn costs(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
@@ -75,7 +75,7 @@ pub fn costs(report: &CheckReport, terminal: Terminal) -> String {
     out
 }
 
-/// Returns the kind with the highest costs, if it is the same for all costs.
+/// Returns the kind for which the costs are highest, if this is the same kind for all expressions.
 fn single_kind(costs: &[CostReport]) -> Option<&str> {
     let mut kinds = costs.iter().filter_map(|cost| cost.kind.as_deref());
     let first = kinds.next()?;

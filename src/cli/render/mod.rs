@@ -158,7 +158,7 @@ pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> S
     wrap(&clean(note), max, usize::MAX, "  ").join("\n") + "\n\n"
 }
 
-/// Formats a line for each deleted policy. The lines are printed below a table whose changes are watched.
+/// Formats a line for each policy that was deleted while a table is watched. The lines are printed below the table.
 #[must_use]
 pub fn deleted(names: &[String]) -> String {
     let lines = names

@@ -25,7 +25,6 @@ pub(super) fn notes(policy: &PolicyReport) -> Vec<String> {
     notes
 }
 
-/// Formats a condition as one paragraph.
 fn condition_note(condition: &ConditionReport) -> String {
     format!(
         "{}={} {}: {}",

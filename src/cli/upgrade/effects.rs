@@ -21,7 +21,7 @@ pub(super) enum FieldResult {
     Error,
     /// The policy does not match the request, or a match condition excludes it.
     NotMatched,
-    /// Another value, such as a mutated object or an audit annotation.
+    /// A mutated object, or the audit annotations.
     Other,
 }
 

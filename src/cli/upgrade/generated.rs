@@ -76,7 +76,7 @@ impl BothVersions<'_> {
         Ok(results)
     }
 
-    /// Returns true if a case passes in the old version and not in the new version.
+    /// Returns true if a case passes in the old version, but not in the new version.
     pub(super) fn passes_only_before(self, spec: &PolicyProbeSpec, case: &Case) -> bool {
         let passes = |policy, set| {
             let result = run_case(policy, spec, case, set);
@@ -87,7 +87,7 @@ impl BothVersions<'_> {
     }
 
     /// Returns the reason why requests that the policy matches exist only in the old version. `None` if the new version
-    /// serves the resources that its rules name.
+    /// serves the resources that the rules of the policy name.
     pub(super) fn unserved(self) -> Option<String> {
         let [old, new] = self.policies;
         let [old_apis, new_apis] = self.sets.map(|set| set.known);

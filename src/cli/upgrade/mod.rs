@@ -1,9 +1,9 @@
 //! `kubectl vap upgrade-check`: shows the effects of a Kubernetes upgrade on policies.
 //!
-//! Each policy is evaluated under both versions for the same requests: generated requests (module `generated`), cases of
-//! probes, and objects ([`crate::cli::diff`]). The table of changes ([`crate::policy::version_changes`]) finds the
-//! expressions that an upgrade may affect and explains differences, but only an evaluation under both versions reports
-//! a change.
+//! Each policy is evaluated under both versions for the same requests: generated requests (module `generated`), cases
+//! of probes, and objects ([`crate::cli::diff`]). The table of changes ([`crate::policy::version_changes`]) finds the
+//! expressions that an upgrade may affect, and explains differences. A changed result of a request is reported only if
+//! the evaluations under both versions show it.
 
 pub mod args;
 mod effects;
@@ -284,7 +284,7 @@ struct Draft {
     /// The number of probe cases and objects with this change.
     requests: u64,
     subjects: Vec<Subject>,
-    /// The probe of the first request with this change. `case` is the request.
+    /// The spec of a probe for the first request with this change. `case` contains the request.
     spec: PolicyProbeSpec,
     case: Case,
     witness: Option<Witness>,
@@ -395,7 +395,7 @@ impl<'a> UpgradeCheck<'a> {
         })
     }
 
-    /// Marks the affected nodes of a policy that a request of the input reaches in the old version.
+    /// Removes from `unreached` the affected nodes that a request of the input reaches in the old version.
     fn add_reached(&mut self, index: usize, request: ComparedRequest<'_>) {
         let old = self.sets[0];
         let (Some(policy), Some(state)) = (old.policies.get(index), self.policies.get_mut(index))
@@ -536,8 +536,8 @@ impl<'a> UpgradeCheck<'a> {
             let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
-        // The fix for an absent value also inserts a missing `?`, so a different finding about the same field may have
-        // the fix.
+        // The fix may belong to a different finding about the same field: for example, the fix for an absent value also
+        // inserts a missing `?`.
         let is_fixable = fix.is_some_and(|fix| {
             let findings = state.findings.get().into_iter().flatten();
             let mut of_field = findings.filter(|it| it.field_ref.as_ref() == field);
@@ -713,8 +713,8 @@ fn unreached_reason(policy: &PreparedPolicy<'_>, affected: &AffectedNode) -> Str
     )
 }
 
-/// Returns a probe whose case is the generated request of a change, and passes only in the old version. `None` if no
-/// expectation differs between the versions.
+/// Returns a probe whose only case is the generated request of a change. The case passes only in the old version.
+/// Returns `None` if no expectation passes only in the old version.
 fn probe(name: &str, draft: &Draft, both: BothVersions<'_>) -> Option<Json> {
     let effect = &draft.effect;
     let mut case = draft.case.clone();

@@ -82,8 +82,8 @@ impl Others {
     }
 }
 
-/// Returns a change for each webhook that API servers of the new version no longer call for a resource. Also returns the
-/// webhook configurations for which the new version causes other findings.
+/// Returns a change for each webhook that API servers of the new version no longer call for a resource. Also returns
+/// the webhook configurations with any other finding that the old version does not have.
 pub(super) fn webhook_changes(
     input: &Input,
     known: [&Known; 2],

@@ -56,7 +56,8 @@ pub(super) fn find(
     None
 }
 
-/// Finds the change between two versions that affects a node of the expression with the effect, or of a variable.
+/// Finds the change between two versions that causes `effect`. Affected nodes in the field of the effect take
+/// precedence over nodes in variables and enclosed fields.
 fn from_nodes(
     nodes: &[AffectedNode],
     effect: &Effect,
@@ -152,8 +153,8 @@ pub(super) fn node_text(
     Some((expression.field_ref.clone(), text))
 }
 
-/// Returns the reason for a different result in two versions. If no change of the table is known, the reason contains
-/// only the release.
+/// Returns the reason why a result differs between two versions. If `change` is `None`, the reason contains only the
+/// release.
 pub(super) fn reason(
     change: Option<&'static VersionChange>,
     (old, new): (KubernetesVersion, KubernetesVersion),

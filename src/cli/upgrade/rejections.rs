@@ -65,7 +65,7 @@ fn add_live_rejections(setup: &Setup, policy_set: &PolicySet<'_>, errors: &mut V
     rejection::check_mutating_policies(&setup.input, apis, &live, errors, &mut rejections);
 }
 
-/// Returns errors about policies and bindings of files whose `apiVersion` only the old version serves.
+/// Returns an error for each policy or binding in a file if only the old version serves its `apiVersion`.
 fn removed_versions(setup: &Setup, known: [&Known; 2]) -> Vec<Finding> {
     let policies = policies_of_files(setup);
     let mut errors: Vec<Finding> = policies
@@ -89,8 +89,8 @@ fn policies_of_files(setup: &Setup) -> impl Iterator<Item = &Object<RequestPolic
     policies.chain(mutating.map(|policy| &policy.shared))
 }
 
-/// Returns warnings about policies of files whose `apiVersion` neither version serves. Like `check`, the comparison
-/// reads them as the stable version.
+/// Returns a warning for each policy in a file if neither version serves the policy's `apiVersion`. Like `check`, the
+/// comparison reads such a policy as if it had the stable version.
 pub(super) fn unserved_versions(setup: &Setup, new: &Known, errors: &[Finding]) -> Vec<Finding> {
     let unserved = policies_of_files(setup).filter(|policy| {
         let gvr = api_version::resource_of(policy);
@@ -165,8 +165,8 @@ fn rejected_policies(
     not_compared
 }
 
-/// Returns the changes of the policies and bindings that only one of the two API servers accepts, each with the first
-/// error. Also returns the policies that are not compared because the old version rejects them.
+/// Returns a change for each policy or binding that only one of the two API servers accepts, with the first error. Also
+/// returns the policies that are not compared because the old version rejects them.
 pub(super) fn rejections(
     before: &PolicySet<'_>,
     (setup, other_objects): (&Setup, &Others),
@@ -302,7 +302,7 @@ fn served_since(
     })
 }
 
-/// Finds the first release in which the API server rejects names of static manifests.
+/// Finds the first release in which the API server rejects names that are reserved for static manifests.
 fn names_since(versions: (KubernetesVersion, KubernetesVersion)) -> Option<Reason> {
     first_release_with(versions, &["static-names"], |version| {
         version.behavior().static_names == StaticNames::Rejected

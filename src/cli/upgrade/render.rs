@@ -278,7 +278,7 @@ fn side(change: &Change, result: &str, message: Option<&str>) -> String {
     }
 }
 
-/// Returns the consequence of an error in one version for the request. `is_denied` is true if this version denies it.
+/// Describes how an error in one version affects the request. `is_denied` is true if this version denies it.
 fn decision(change: &Change, result: &str, is_denied: bool) -> String {
     let policy = &change.failure_policy;
     match change.class {

@@ -42,7 +42,8 @@ pub(crate) async fn read_text(client: &Client, name: &str) -> Result<Option<Box<
         #[serde(default)]
         items: Vec<Box<RawValue>>,
     }
-    // The CRD is listed by name instead of read directly, so that the controller only needs permission to list CRDs.
+    // The CRD is listed by name instead of read directly, so that the controller needs only the permission to list
+    // CRDs.
     let params = kube::api::ListParams::default().fields(&format!("metadata.name={name}"));
     let request = Request::new(CustomResourceDefinition::url_path(&(), None)).list(&params);
     let request = request.map_err(kube::Error::BuildRequest)?;

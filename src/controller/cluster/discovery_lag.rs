@@ -31,8 +31,8 @@ const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
 /// How long a CRD is pinned in total, even if the CRD keeps changing.
 const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
-/// How long a change of a CRD's document is expected after a change of the CRD that neither adds nor removes resources.
-/// The CRD is not pinned during this time.
+/// How long a document may still change after a change of its CRD that neither adds nor removes resources. The CRD is
+/// not pinned during this time.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
 /// Tracks the changes of discovery and OpenAPI documents that must follow changes of CRDs.

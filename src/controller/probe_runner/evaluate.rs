@@ -69,7 +69,8 @@ impl Task {
     fn bytes_with(&self, probe: &Probe) -> usize {
         let shared_bytes = match self.shared_bytes() {
             n_bytes if n_bytes <= memory::MAX_EVALUATION => n_bytes,
-            // If the limit is exceeded, the params are not parsed, so only the definitions count.
+            // If the params and definitions exceed the limit, the params are not parsed. Then only the definitions
+            // count.
             _ => self
                 .definitions
                 .as_ref()

@@ -168,7 +168,8 @@ fn wanted(
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,
 ) -> Result<Vec<(Key, String)>, Unavailable> {
-    // Inline bindings are ignored here: the API server has not checked that the probe's author may read their params.
+    // Inline bindings are ignored here, since the API server has not checked that the author of the probe is allowed to
+    // read their params.
     let from_cluster = probes.iter().find(|probe| {
         probe.spec.params == From::FromCluster && probe.spec.bindings == BindingSource::FromCluster
     });

@@ -84,8 +84,8 @@ const OBJECT: usize = 640 + 64;
 /// The maximum number of entries for which a `serde_json` object is a single node of a B-tree.
 const NODE_ENTRIES: usize = 11;
 
-/// The size of an entry of a larger `serde_json` object, in bytes. A node of 632 bytes has at least 5 entries, and
-/// usually 7.
+/// The size of an entry of a `serde_json` object with several nodes, in bytes. A node of 632 bytes has at least 5
+/// entries, and usually 7.
 const TREE_ENTRY: usize = 128;
 
 /// The size of an entry of the evaluator's object, in bytes. The capacity of the object is a power of two.

@@ -80,8 +80,8 @@ impl State {
         self.is_synced && self.rejection.is_none() && self.failure.is_none()
     }
 
-    /// Returns the missing permission once reads have been rejected for at least the time given by [`certain_after`].
-    /// `None` before that, unless the rejection was already logged.
+    /// Returns the missing permission if the rejection was already logged, or if reads have been rejected for at least
+    /// the time given by [`certain_after`].
     fn lacking(&self) -> Option<&Rejection> {
         let rejection = self.rejection.as_ref()?;
         let is_certain = rejection.since.elapsed() >= certain_after(self.is_synced);

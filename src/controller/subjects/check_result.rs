@@ -53,8 +53,8 @@ pub(crate) struct CheckResult {
     /// The revision of the resources with which the rules were matched. `None` if the result does not depend on
     /// resources.
     revision: Option<u64>,
-    /// The version of the API server. `None` if the result does not depend on it, or if `revision` is set, which
-    /// changes with the version.
+    /// The version of the API server. `None` if the result does not depend on the version, or if `revision` is set,
+    /// since the revision changes with the version.
     version: Option<KubernetesVersion>,
     /// The group versions whose schemas the check needed. Policies with equal sets share one set.
     group_versions: Arc<BTreeSet<GroupVersion>>,

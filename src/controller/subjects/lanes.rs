@@ -63,7 +63,7 @@ impl Default for Limits {
 /// The time after which a check that exceeded its deadline is repeated without a change.
 const RETRY_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// The queues of deferred and slow checks, and the lane of each policy outside of the quick lane.
+/// The queues of deferred and slow checks, and the lane of each policy that is not in the quick lane.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     pub(crate) limits: Limits,

@@ -112,8 +112,8 @@ impl Events {
         state.waiting.is_empty() && !state.is_sending
     }
 
-    /// Waits until all Events are sent without rate limit, for at most `limit`. Drops the remaining Events. Returns
-    /// their number.
+    /// Waits for at most `limit` until all Events are sent. The rate limit does not apply. Drops the remaining Events,
+    /// and returns their number.
     pub(crate) async fn flush(&self, limit: Duration) -> usize {
         self.is_ending.send_replace(true);
         let all_sent = async {

@@ -70,7 +70,7 @@ pub(crate) struct PackedBinding {
     name: Box<str>,
     identity: Identity,
     spec: Packed<ValidatingAdmissionPolicyBindingSpec>,
-    /// True if probes may use the params and namespaces of the binding.
+    /// True if the binding allows probes to use params and namespaces of the cluster.
     allows_inputs: bool,
     /// The paths of the fields that the controller does not know.
     unknown_fields: Box<[String]>,
@@ -403,10 +403,10 @@ impl<K: RefersToPolicy> State<K> {
         objects.map(|(_, kept)| K::stored_bytes(kept)).sum()
     }
 
-    /// Rejects the youngest objects until the objects of `policy` and all objects are within the size limits. Returns
-    /// the policies of rejected objects, except for the policy of the object `name`.
+    /// Rejects the newest objects until the objects of `policy`, and all objects together, are within the size limits.
+    /// Returns the policies of rejected objects, except for the policy of the object `name`.
     ///
-    /// The creation time is set by the API server. Because of this order, many new objects cannot displace existing
+    /// The API server sets the creation times that determine this order. So many new objects cannot displace existing
     /// ones, and a restart has the same result.
     fn make_room(&mut self, policy: &SubjectId, name: &str) -> Vec<SubjectId> {
         let mut touched = Vec::new();

@@ -240,7 +240,7 @@ impl Probe {
         }
     }
 
-    /// Returns the creation time in seconds, which the API server sets.
+    /// Returns the creation time that the API server has set, in seconds.
     pub(crate) fn created_at(&self) -> i64 {
         let time = self.metadata.creation_timestamp.as_ref();
         time.map_or(0, |time| time.0.as_second())
@@ -347,8 +347,8 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// Returns the subject that a probe tests. For a target of an unsupported kind, returns the policy with an empty name,
-/// which never exists.
+/// Returns the subject that a probe tests. For a target of an unsupported kind, returns a policy that never exists: one
+/// with an empty name.
 fn subject(spec: &PolicyProbeSpec) -> SubjectId {
     let Some(target) = &spec.target else {
         return SubjectId::policy(&*spec.policy_name);

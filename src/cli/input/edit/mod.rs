@@ -47,11 +47,11 @@ enum IntendedChange {
     Key(String),
     /// A map becomes this list.
     Objects(Value),
-    /// A list becomes the only field of an object, which has this name.
+    /// A list is replaced with an object whose only field has this name and contains the list.
     Field(String),
     /// An item of a list, or a key and its value, is removed.
     Removal,
-    /// The document becomes valid YAML, together with its other repairs.
+    /// This edit and the other repairs of the document make it valid YAML.
     Repair,
 }
 
@@ -97,8 +97,8 @@ impl Serialize for Edit {
 }
 
 impl Edit {
-    /// Converts a byte offset in the replacement to an offset in the replaced bytes of the original file. Usually, the
-    /// offset stays the same, because the replacement may begin like the original. It is limited to the replaced bytes.
+    /// Converts a byte offset in the replacement to the corresponding offset in the original file. The result is always
+    /// within the replaced bytes.
     #[must_use]
     pub fn byte_before(&self, byte: usize) -> usize {
         let written = self.source.text().get(self.bytes.clone());
@@ -108,7 +108,8 @@ impl Edit {
         if let (IntendedChange::Field(_), Some(written)) = (&self.wanted, written) {
             return self.bytes.start + byte_of_field(written, &self.text, byte);
         }
-        // The lines of a map that becomes a list keep their ends.
+        // When a map becomes a list, only the start of each line changes. So the position of the rest of the line in
+        // the original determines the offset.
         let end_of_line = self.text.get(byte..).and_then(|rest| rest.lines().next());
         if let (IntendedChange::Objects(_), Some(written), Some(end)) =
             (&self.wanted, written, end_of_line)
@@ -406,7 +407,7 @@ impl Document {
                 format!("[{written}]")
             }
             Data::Map(_) if written.starts_with('{') => format!("[{written}]"),
-            // After the dash of a block list item, the other lines need an indentation of two spaces.
+            // The other lines of a block list item are indented like the content after its dash.
             Data::Map(_) => {
                 let mut lines = written.split_inclusive('\n');
                 let mut text = format!("- {}", lines.next()?);
@@ -429,7 +430,7 @@ impl Document {
         edit.changes_one_value().then_some(edit)
     }
 
-    /// Returns an edit that replaces the list `node` with an object whose only field `name` has the list.
+    /// Returns an edit that replaces the list `node` with an object whose only field, `name`, contains the list.
     #[must_use]
     pub fn edit_into_field(
         &self,
@@ -447,7 +448,8 @@ impl Document {
         } else if !indent.trim().is_empty() {
             return None;
         } else {
-            // A list may have the same indentation as its key. The field of an object must have more.
+            // A list may have the same indentation as its key. A field of an object must be indented more than the key
+            // of the object.
             let nested = |shift: &str| {
                 let mut text = format!("{shift}{name}:\n{indent}{shift}");
                 for (n, line) in written.split_inclusive('\n').enumerate() {

@@ -16,8 +16,8 @@ pub(super) fn byte_of_repaired(written: &str, repaired: &str, byte: usize) -> us
     at
 }
 
-/// Converts a byte of an object to one of the list that became its only field. In block style, the list follows the first
-/// line of the object, and its lines have more indentation.
+/// Converts a byte offset in `object` to an offset in the list `written`, which became the only field of `object`. In
+/// block style, the list starts on the second line of the object, and its lines have more indentation.
 pub(super) fn byte_of_field(written: &str, object: &str, byte: usize) -> usize {
     if let Some(start) = object.find(written) {
         return byte
@@ -41,8 +41,9 @@ pub(super) fn byte_of_field(written: &str, object: &str, byte: usize) -> usize {
 /// Maximum length of compared text, in bytes.
 const MAX_COMPARED: usize = 8;
 
-/// Returns the byte of `written` that precedes the same text as `byte` in its replacement. If the text occurs several
-/// times, the occurrence has the same number in both. `None` if the numbers of occurrences differ.
+/// Returns the byte offset in `written` that is followed by the same text as `byte` in the replacement. If the text
+/// occurs several times, the first occurrence in one corresponds to the first in the other, and so on. `None` if the
+/// numbers of occurrences differ.
 pub(super) fn byte_of_same(written: &str, replacement: &str, byte: usize) -> Option<usize> {
     let rest = replacement.get(byte..)?;
     let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());

@@ -300,7 +300,8 @@ fn event(message: &str) -> PendingEvent {
     }
 }
 
-/// At the limit, the correlator forgets the Event with the oldest use. A repetition of this Event creates a new Event.
+/// At the limit, the correlator forgets the Event that was sent longest ago. A repetition of this Event creates a new
+/// Event.
 #[tokio::test(start_paused = true)]
 async fn correlator_forgets_oldest_series_at_limit() {
     let (context, log) = taking(None);

@@ -42,8 +42,7 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How much longer than requested a watch may last.
 ///
-/// This must be less than 5 s. After this time, the watcher itself would end a watch without data, and would not report
-/// a failure.
+/// This must be less than 5 s. After 5 s, the watcher itself ends a watch without data, and does not report a failure.
 pub(super) const GRACE: Duration = Duration::from_secs(4);
 
 /// The minimum duration of a watch without events. A shorter watch counts as a failure.

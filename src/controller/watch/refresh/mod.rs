@@ -27,7 +27,7 @@ use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
 use crate::version::{ClusterVersion, KubernetesVersion, VersionInfo};
 
-/// The lower and upper bound of the minimum time between two polls, which grows with the duration of the last poll.
+/// The bounds of the minimum time between two polls. This time grows with the duration of the last poll.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
 /// The maximum time between two successful polls while a change is expected. It is short, so that the change is

@@ -1,4 +1,4 @@
-//! Tests of the policies that triggers queue, in virtual time.
+//! Tests that triggers queue the affected policies, in virtual time.
 
 use std::sync::Mutex;
 

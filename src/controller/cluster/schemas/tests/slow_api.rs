@@ -85,8 +85,8 @@ fn sound() -> impl Iterator<Item = String> {
     (0..12).map(|n| format!("sound-{n}"))
 }
 
-/// Creates a cluster with 52 queued policies. The first 40 match the API that is down or all resources. The other 12
-/// match deployments.
+/// Creates a cluster with 52 queued policies. The first 40 match either the API that is down or all resources. The
+/// other 12 match deployments.
 fn cluster() -> Cluster {
     let is_down = Arc::new(AtomicBool::new(true));
     let late_context: Arc<std::sync::OnceLock<Arc<Context>>> = Arc::default();
@@ -184,7 +184,7 @@ async fn unresponsive_aggregated_api_delays_no_other_policies() {
         .filter(|path| *path == DOWN)
         .count();
     assert!((10..=70).contains(&n_asked), "{n_asked}");
-    // When the API recovers, its policies are checked with its schemas without another trigger.
+    // When the API recovers, the policies that depend on it are checked with its schemas, without another trigger.
     cluster.is_down.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(80)).await;
     for name in ["on-down-0", "on-all-1"] {
