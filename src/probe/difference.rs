@@ -465,7 +465,8 @@ fn differing_annotations<'a>(
         })
 }
 
-/// Returns the keys of audit annotations that differ from the expected ones. Empty if the decision differs.
+/// Returns the keys of audit annotations that differ from the expected ones. Empty if the decision itself is not as
+/// expected.
 #[must_use]
 pub fn failing_annotations<'a>(
     expect: &'a Expect,

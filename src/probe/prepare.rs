@@ -243,8 +243,8 @@ pub(crate) fn store(object: &mut Value) {
     }
 }
 
-/// Removes the field at the path `field` if it is null. A partial sample may omit a required field. In the cluster,
-/// this field has a value other than null.
+/// Removes the field at the path `field` if it is null. Preparation may set a required field to null if a partial
+/// sample omits it. In the cluster, a required field is not null.
 fn remove_null(object: &mut Value, field: &str) {
     let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
     let mut parent = object;

@@ -29,7 +29,7 @@ pub const UNKNOWN: &str = "unknown field";
 /// Deeper values are not validated.
 const MAX_DEPTH: usize = 128;
 
-/// API groups of Kubernetes itself, without the suffix `.k8s.io`.
+/// The API groups of Kubernetes itself that end in `.k8s.io`. This suffix is omitted.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go`, and the groups of `k8s.io/api`, of
 /// apiextensions-apiserver and of kube-aggregator.
