@@ -204,7 +204,7 @@ impl Inner {
         Some((fault, random))
     }
 
-    /// Waits until the connections in black holes must be cut. If they stay open, waits forever.
+    /// Waits until the connections in black holes must be cut. If the schedule lets them stay open, waits forever.
     async fn black_hole(&self) {
         let holes = match self.schedule.borrow().as_ref() {
             Some(schedule) => schedule.black_holes,
