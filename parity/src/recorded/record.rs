@@ -350,7 +350,7 @@ fn generated(stage: Stage, seed: u64) -> Result<Vec<String>> {
         }
         match stage {
             Stage::Eval => {
-                // Our results are for stored expressions, which is the default of `env`.
+                // Our results are for stored expressions. The default of `env` is `stored`.
                 if let Some(fields) = case.as_object_mut() {
                     fields.remove("env");
                 }
