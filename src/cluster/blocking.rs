@@ -16,9 +16,9 @@ use tokio::time::Instant;
 pub(crate) enum Kind {
     /// Compiles and type-checks a policy.
     Check,
-    /// Continues with a policy whose earlier check was interrupted.
+    /// Continues a check that was interrupted.
     DeferredCheck,
-    /// Checks a policy whose check takes seconds.
+    /// Runs a check that takes seconds.
     SlowCheck,
     /// Parses an OpenAPI or discovery document.
     Schemas,

@@ -68,7 +68,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
     match (expect.decision, by) {
         (Some(Decision::Deny), Some(DeniedBy::Validation)) => None,
-        // If the case expects a message, missing params are an accepted cause of the denial.
+        // If the case expects a message, a denial because of missing params is accepted.
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) if expects_message(expect) => None,
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) => Some(format!(
             "denied because there are no params, not by a validation: {}; expect the message or \

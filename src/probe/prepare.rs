@@ -1,7 +1,7 @@
 //! Prepares the objects of a case as the API server does before it evaluates policies. Preparation sets defaults and
 //! server-set fields. It also converts an object if the policy matches another version of the object's kind.
 //!
-//! If the prepared objects are unknown, the case is `Pending` with the reason.
+//! If the result of the preparation is unknown, the case is `Pending` with the reason.
 
 use std::borrow::Cow;
 

@@ -73,7 +73,8 @@ const NOT_REQUIRED: [&str; 10] = [
 /// A metadata field of earlier Kubernetes versions.
 const CLUSTER_NAME: Field = ("clusterName", Type::Text("string"));
 
-/// Returns the violations of `object`. Returns none if its kind `gvk` has no schema. Reported fields begin with `path`.
+/// Returns the violations of `object`. Returns no violations if the kind `gvk` has no schema. Reported fields begin
+/// with `path`.
 #[must_use]
 pub fn violations(
     object: &Json,
