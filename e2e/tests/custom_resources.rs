@@ -37,7 +37,7 @@ mod dry_run;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns the definitions of the corpus. Returns none if `VAP_CORPUS_DIR` is not set.
+/// Returns the definitions of the corpus. Returns no definitions if `VAP_CORPUS_DIR` is not set.
 fn corpus_definitions() -> Vec<Value> {
     if std::env::var_os("VAP_CORPUS_DIR").is_none() {
         return Vec::new();

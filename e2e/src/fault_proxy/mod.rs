@@ -143,8 +143,8 @@ impl FaultProxy {
         self.inner.state().injected.clone()
     }
 
-    /// Returns the objects that were corrupted since the last call. A client reads the correct object only after the
-    /// object changes.
+    /// Returns the objects that were corrupted since the last call. A watching client receives the correct object only
+    /// after the next change of the object.
     #[must_use]
     pub fn take_unreadable(&self) -> Vec<CorruptedObject> {
         std::mem::take(&mut self.inner.state().corrupted)
