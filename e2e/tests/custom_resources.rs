@@ -51,7 +51,6 @@ fn corpus_definitions() -> Vec<Value> {
         .collect()
 }
 
-/// Returns the causes of the API server's rejection.
 fn causes(response: &Response) -> Vec<Cause> {
     let causes = response
         .body

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Creates an object from its manifest.
 async fn create<K>(control_plane: &ControlPlane, manifest: Value)
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + serde::Serialize,

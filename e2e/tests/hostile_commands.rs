@@ -182,7 +182,6 @@ fn print(table: &Table) {
     }
 }
 
-/// The results of all groups.
 #[derive(Default)]
 struct Found {
     table: Table,

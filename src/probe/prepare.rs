@@ -88,8 +88,8 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
     }
 }
 
-/// Prepares the objects of a request to an API server of `version`. A generated name is set only if all mutations have
-/// been applied. For a Namespace with a generated name, the namespace of the request stays empty.
+/// Prepares the objects of a request to an API server of `version`. A generated name is set only for the validation
+/// stage. For a Namespace with a generated name, the namespace of the request stays empty.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated
 /// name is populated"), `pkg/endpoints/handlers/create.go`.

@@ -316,7 +316,6 @@ fn is_cheap(line: &Value) -> bool {
     }
 }
 
-/// Returns the first function that is called in an expression.
 fn first_function(case: &str) -> Option<String> {
     let parsed: Value = serde_json::from_str(case).ok()?;
     let (before, _) = parsed.get("expr")?.as_str()?.split_once('(')?;
