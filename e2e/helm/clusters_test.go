@@ -287,7 +287,8 @@ func TestCRDsAreKept(t *testing.T) {
 	}
 }
 
-// decode decodes the objects like an API server with strict field validation, except those of the Prometheus operator.
+// decode decodes the objects like an API server with strict field validation. It skips objects of the Prometheus
+// operator.
 func decode(t *testing.T, text string) manifests {
 	t.Helper()
 	types := runtime.NewScheme()

@@ -152,7 +152,7 @@ impl fmt::Display for AllowedFailure {
     }
 }
 
-/// Returns the allowed failures while an API server is down or starting: failed lists and watches, and the warnings
+/// Returns the failures to allow while an API server is down or starting: failed lists and watches, and the warnings
 /// about them.
 #[must_use]
 pub fn outage() -> Vec<AllowedFailure> {
@@ -173,7 +173,7 @@ pub fn outage() -> Vec<AllowedFailure> {
     failures
 }
 
-/// Returns the allowed failures when a watch of the new kind `source` starts. An API server initializes the storage of
+/// Returns the failures to allow when a watch of the new kind `source` starts. An API server initializes the storage of
 /// a kind on the first request. Until the storage is ready, the API server responds with status 429.
 #[must_use]
 pub fn new_kind(source: &str) -> [AllowedFailure; 2] {

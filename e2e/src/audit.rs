@@ -34,7 +34,8 @@ pub async fn audited(policy: &str, args: &[&str]) -> Result<(ControlPlane, TempD
     Ok((control_plane, directory))
 }
 
-/// Returns the audit records of the controller's requests, in the order of the log. Without a log, returns none.
+/// Returns the audit records of the controller's requests, in the order of the log. Returns no records if there is no
+/// log.
 ///
 /// # Errors
 /// Returns an error if a record cannot be read.

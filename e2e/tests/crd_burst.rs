@@ -27,7 +27,7 @@ const N_POLICIES: usize = 50;
 /// The number of CRDs per API group. A typical operator installs this number.
 const CRDS_OF_A_GROUP: usize = 5;
 
-/// The controller's own delays between the publication of a resource and the status of its policy.
+/// The controller's own delays between the publication of a resource and the status of the policy that requires it.
 const OWN_PAUSES: Duration = Duration::from_secs(1);
 
 /// The number of sequential requests between publication and status: discovery, index, document and status. Each
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Sets an interval that is longer than this test.
+/// Sets a polling interval that is longer than the duration of this test.
 const NO_POLLING: &str = "--refresh-interval=1440m";
 
 fn group(n: usize) -> String {

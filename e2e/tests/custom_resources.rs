@@ -1,5 +1,6 @@
-//! Compares the validation of CustomResourceDefinitions and custom resources with a real API server. For definitions,
-//! the errors about rules on creation are compared. For custom resources, the causes of rejections are compared.
+//! Compares the validation of CustomResourceDefinitions and custom resources with a real API server. For a new
+//! definition, the test compares the errors about rules. For a custom resource, it compares the causes of the
+//! rejection.
 //!
 //! `VAP_CUSTOM_RESOURCES_SEED` sets the seed, `VAP_CUSTOM_RESOURCES` the number of requests, and `VAP_DEFINITIONS` the
 //! number of mutants. If `VAP_CORPUS_DIR` is set, the definitions of that corpus are also sent. The mutants are then
@@ -36,7 +37,7 @@ mod dry_run;
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Returns the definitions of the corpus. Returns none if `VAP_CORPUS_DIR` is not set.
+/// Returns the definitions of the corpus. Returns no definitions if `VAP_CORPUS_DIR` is not set.
 fn corpus_definitions() -> Vec<Value> {
     if std::env::var_os("VAP_CORPUS_DIR").is_none() {
         return Vec::new();
@@ -50,7 +51,6 @@ fn corpus_definitions() -> Vec<Value> {
         .collect()
 }
 
-/// Returns the causes of the API server's rejection.
 fn causes(response: &Response) -> Vec<Cause> {
     let causes = response
         .body
@@ -267,7 +267,8 @@ async fn schemas_have_the_errors_of_the_api_server() {
     assert!(n_refused >= 20);
 }
 
-/// Changes the metadata so that the object passes the checks before validation. Returns false if this is impossible.
+/// Changes the metadata so that the object passes the checks that precede validation. Returns false if this is
+/// impossible.
 fn sendable(object: &mut Value, name: &str, stored: Option<&Value>) -> bool {
     let Some(metadata) = object["metadata"].as_object_mut() else {
         return false;

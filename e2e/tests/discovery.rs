@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Creates an object from its manifest.
 async fn create<K>(control_plane: &ControlPlane, manifest: Value)
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + serde::Serialize,
@@ -115,7 +114,7 @@ async fn conditions_are_kept_while_aggregated_api_is_down() {
     ];
     wait_for(&control_plane, "on-down", &unserved).await;
     create::<APIService>(&control_plane, api_service).await;
-    // The group version was never discovered since the start of the controller. The conditions of this generation are
+    // The controller has not discovered the group version since its start, so the conditions of this generation are
     // retained.
     tokio::time::sleep(Duration::from_secs(3)).await;
     wait_for(&control_plane, "on-down", &unserved).await;

@@ -1,8 +1,8 @@
 //! Compares `kubectl vap test` with a real API server. For many kinds, probes have the same results as server-side dry
 //! runs of their requests.
 //!
-//! Policies are generated from a seed. Their validations compare fields of an object with values. Before the API server
-//! evaluates them, it sets defaults in the object. Most values are correct, and some are wrong.
+//! Policies are generated from a seed. Their validations compare fields of an object with values, most of which are
+//! correct. The API server sets defaults in the object before it evaluates the validations.
 
 #![allow(
     clippy::indexing_slicing,

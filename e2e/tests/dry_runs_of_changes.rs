@@ -264,8 +264,8 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     changes(client, &target, &gadget, random, out).await;
 }
 
-/// Returns conditions on the object of a subresource, true and false ones. The API server truncates long warnings, so
-/// there are few conditions.
+/// Returns conditions on the object of a subresource. Some are true, and some are false. The API server truncates long
+/// warnings, so there are few conditions.
 fn conditions_on_fields(fields: &[&str]) -> Vec<String> {
     let of_object = fields.iter().map(|field| format!("object.{field}"));
     let mut all: Vec<String> = of_object.collect();

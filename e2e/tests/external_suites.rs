@@ -528,8 +528,8 @@ fn recorded_decisions_are_reproduced() {
             "inlineBindings": [binding], "cases": [{"name": "as it was", "request": request, "expect": expect}]}});
         let report = tested(&format!("{policy}\n---\n{probe}"));
         let cases: Vec<&CaseReport> = report.probes.iter().flat_map(|it| &it.cases).collect();
-        // Without a cause, the API server allowed the request, possibly because the policy does not match it. The probe
-        // fails in that case although its decision is the same, so the decision is compared.
+        // `cause` is `None` if the API server allowed the request, possibly because the policy does not match it. If
+        // so, the probe fails even if its decision is the same. Therefore the decision is compared.
         let is_met = |case: &&CaseReport| match cause {
             Some(_) => case.outcome == CaseOutcome::Passed,
             None => case.decision == Some("Allow") && case.errors.is_empty(),

@@ -85,7 +85,7 @@ fn sent(object: &Value) -> Value {
     object
 }
 
-/// Returns the policies without params, by unique name.
+/// Returns the policies with a unique name and without a paramKind, by name.
 fn policies(paths: &[PathBuf]) -> BTreeMap<String, Value> {
     let mut by_name: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for path in paths {

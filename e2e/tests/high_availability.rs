@@ -245,7 +245,6 @@ fn change(client: &kube::Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHan
     })
 }
 
-/// Returns the statuses by policy name.
 async fn statuses(client: &kube::Client) -> BTreeMap<String, Value> {
     let list = policies(client).list(&ListParams::default()).await.unwrap();
     let status = |policy: ValidatingAdmissionPolicy| {

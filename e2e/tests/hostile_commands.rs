@@ -35,8 +35,8 @@ const N_GROUPS: u64 = ROUND as u64;
 /// The time limit of a command. Debug builds on a busy machine are slow.
 const SOON: Duration = Duration::from_secs(60);
 
-/// The memory limit of a command, in KiB. The plugin stores the position of each value in a file. With 150,000 small
-/// maps, it needs almost this amount.
+/// The memory limit of a command, in KiB. When the plugin reads a file, it stores the position of each value. For
+/// 150,000 small maps, it needs almost this much memory.
 const LIMIT_KIB: u64 = 640 << 10;
 
 /// The number of concurrent processes.
@@ -182,7 +182,6 @@ fn print(table: &Table) {
     }
 }
 
-/// The results of all groups.
 #[derive(Default)]
 struct Found {
     table: Table,

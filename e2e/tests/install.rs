@@ -138,7 +138,7 @@ async fn kustomize_components_are_accepted_by_the_api_server() {
     }
 }
 
-/// Objects for the commands: NAME, BINDING and PROBE of the runbooks, and the Lease of a leader.
+/// Objects to which the commands refer: NAME, BINDING and PROBE in the runbooks, and the Lease of a leader.
 const SUBJECTS: &str = r"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

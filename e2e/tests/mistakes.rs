@@ -1,5 +1,5 @@
-//! Tests findings of `kubectl vap check` about common mistakes with a real API server. The witness of each finding is
-//! sent as a request, and must get the predicted response.
+//! Verifies on a real API server the findings of `kubectl vap check` about common mistakes. The witness of each finding
+//! is sent as a request, and must get the predicted response.
 
 #![allow(
     clippy::indexing_slicing,

@@ -193,7 +193,6 @@ fn api(client: &Client, group: &str, kind: &str) -> Api<DynamicObject> {
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Returns the API of the status objects with this plural name.
 fn statuses(client: &Client, plural: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk(
         "vap-status.dev",

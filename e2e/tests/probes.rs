@@ -99,7 +99,7 @@ async fn wait_for_condition(client: &Client, name: &str, type_: &str, wanted: &s
         .unwrap()
 }
 
-/// The status of an object. The rest may be nested too deeply for decoding.
+/// The status of an object. The rest of the object may be nested too deeply for decoding.
 #[derive(serde::Deserialize)]
 struct Outline {
     #[serde(default)]
@@ -416,7 +416,7 @@ async fn probes_without_access_review_permission_are_pending() {
         .output()
         .unwrap();
     assert!(outcome.status.success());
-    // The access review for the other user is cached for a minute.
+    // The access review for the earlier user is cached for a minute, so the case now needs a different user.
     from_cluster["spec"]["cases"][0]["name"] = json!("somebody");
     from_cluster["spec"]["cases"][0]["request"]["userInfo"] = json!({"username": "somebody"});
     let apply = PatchParams::apply("e2e").force();

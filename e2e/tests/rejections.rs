@@ -156,8 +156,8 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
 /// Checks and the API server reject the same objects, with errors about the same fields.
 ///
 /// `VAP_REJECTIONS` sets the number of mutants, and `VAP_REJECTIONS_SEED` their seed. `VAP_REJECTIONS_DIR` adds objects
-/// from files. `VAP_CORPUS_DIR` adds the webhook configurations of a corpus, and `VAP_WEBHOOK_REJECTIONS` mutants of
-/// them.
+/// from files. `VAP_CORPUS_DIR` adds the webhook configurations of a corpus, and `VAP_WEBHOOK_REJECTIONS` sets the
+/// number of their mutants.
 #[tokio::test(flavor = "multi_thread")]
 async fn check_rejects_what_the_api_server_rejects() {
     let n = from_environment("VAP_REJECTIONS", 600).unwrap();

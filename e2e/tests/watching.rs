@@ -666,7 +666,7 @@ async fn mutating_policies_served_later_are_watched() {
     controller.allow([
         AllowedFailure::any_sync("not_found"),
         AllowedFailure::warning("cannot watch mutatingadmissionpolicystatuses"),
-        // The controller may write an object again that was deleted before its CRD.
+        // The controller might recreate a status object that was deleted before its CRD.
         AllowedFailure::error("while custom resource definition is terminating"),
         AllowedFailure::warning("the API server returned 404"),
         AllowedFailure::reconcile("forbidden"),

@@ -1,4 +1,4 @@
-//! Asserts that our parser and the parser of the `cel` crate of crates.io accept the same expressions.
+//! Asserts that our parser and the parser of the `cel` crate on crates.io accept the same expressions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Parses arbitrary bytes like the controller parses the API server's responses: a watch, a page of a list, a policy
-//! and a probe.
+//! Parses arbitrary bytes as the controller parses the API server's responses: a watch, a page of a list, a policy and
+//! a probe.
 //!
 //! The first byte is the size of the chunks in which the other bytes arrive. Asserts that the chunk size does not
 //! change the result.

@@ -432,7 +432,7 @@ func (l *learner) rules(at site) []rule {
 			active[f.name] = true
 		}
 	}
-	// Experiments with one set field: observes the unset fields.
+	// Experiments with one field set: observes the unset fields.
 	for _, d := range candidates {
 		for _, value := range d.vals {
 			t, ok := l.try(at, []assignment{d.assign(at, value)})
@@ -453,7 +453,7 @@ func (l *learner) rules(at site) []rule {
 			}
 		}
 	}
-	// Repeats the experiments with one more set field, which has a constant or is true.
+	// Repeats the experiments with one more field set to a constant or to true.
 	for _, c := range candidates {
 		isSwitch := c.typ == "b" && c.Up > 0 || c.Up == 0 && c.typ == "b"
 		for _, chosen := range c.vals {

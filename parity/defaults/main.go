@@ -61,8 +61,8 @@ func extra(s subject) map[string][]dep {
 	return nil
 }
 
-// beyond contains the fields without rules, by kind. Their defaults depend on sums over lists, or on labels that other
-// fields name.
+// beyond contains the fields without rules, by kind. Their defaults depend on sums over lists, or on labels whose keys
+// are in other fields.
 var beyond = map[string][]open{
 	"PersistentVolumeClaim":   {{At: "spec", Field: "dataSource"}, {At: "spec", Field: "dataSourceRef"}},
 	"HorizontalPodAutoscaler": {{At: "status", Field: "currentCPUUtilizationPercentage"}, {At: "status", Field: "currentMetrics"}},
@@ -80,8 +80,8 @@ var beyond = map[string][]open{
 	},
 }
 
-// byHand contains the fields that our hand-written code sets. The selector and the labels of a Job depend on its uid.
-// If Go shares the map of the labels, this includes the labels of the Job.
+// byHand contains the fields that our hand-written code sets. The selector and the template labels of a Job depend on
+// its uid. If the Job and its template share a Go map of labels, the labels of the Job change too.
 var byHand = map[string]bool{
 	"Job metadata.labels":               true,
 	"Job spec.selector":                 true,

@@ -4,7 +4,7 @@ package main
 
 import utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
-// collectHandledErrors makes upstream pass its logged errors to collect. They have no messages.
+// collectHandledErrors makes upstream call `collect` with each logged error. The messages are empty.
 func collectHandledErrors(collect func(err error, msg string)) {
 	utilruntime.ErrorHandlers = []func(error){func(err error) { collect(err, "") }}
 }

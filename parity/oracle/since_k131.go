@@ -9,7 +9,7 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// collectHandledErrors makes upstream pass its logged errors to collect, with their messages.
+// collectHandledErrors makes upstream call `collect` with each logged error and its message.
 func collectHandledErrors(collect func(err error, msg string)) {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
 		func(_ context.Context, err error, msg string, _ ...interface{}) { collect(err, msg) },

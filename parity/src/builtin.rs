@@ -265,7 +265,7 @@ fn resource_row(resource: &ApiResource) -> ResourceRow<'_> {
 }
 
 /// Removes the keywords that affect neither types nor merges. If a default is not a scalar, records only that the
-/// default exists. Only the values of list keys' defaults are needed, and these are scalars.
+/// default exists. The value of a default is needed only for list keys, which are scalars.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

@@ -93,7 +93,7 @@ impl Coverage {
         Ok(coverage)
     }
 
-    /// Returns the items that are not covered, out of the overloads of the environment, the macros, and the items in
+    /// Returns the items that must be covered but are not: overloads of the environment, macros, and items in
     /// [`REQUIRED`].
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
@@ -130,7 +130,7 @@ impl Coverage {
         self.0.entry(category).or_default().insert(item.into());
     }
 
-    /// Adds the overloads of calls. Only calls that the checker resolved to a single overload count.
+    /// Adds the overloads of calls. Ignores a call if several overloads are possible.
     fn add_overloads(&mut self, checked: &CheckedAst) {
         for (id, _) in checked.ast().iter() {
             if let Some(Reference::Function { overloads, .. }) = checked.reference(id)

@@ -1,8 +1,8 @@
 //! `parity decided`: evaluates real policies and objects whose decisions are documented.
 //!
 //! The corpus lists the cases in `cases/*.jsonl`: the file of a policy, an object to create, params, and the expected
-//! decision. If an expression cannot be evaluated, the policy does not deny the request, as the authors of the policies
-//! intended.
+//! decision. An expression that cannot be evaluated does not deny the request. The authors of the policies intended
+//! this.
 
 use std::collections::HashMap;
 use std::io::Write;

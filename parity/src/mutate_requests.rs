@@ -217,8 +217,8 @@ pub(crate) fn line(case: &Value) -> Result<Value> {
     })
 }
 
-/// Returns the result of `request` for `object` in `namespace`. The policies apply in order. Each policy has its
-/// bindings. `params` contains the params of all policies.
+/// Returns the result of `request` for `object` in `namespace`. The policies apply in order. Each policy is paired with
+/// its bindings. `params` contains the params of all policies.
 ///
 /// # Errors
 /// Returns an error if a policy or a binding cannot be read.

@@ -1,7 +1,7 @@
 //! `parity share`: computes the percentage of policies or cases for which our engine's output equals upstream's.
 //!
-//! For a syntax error, only the preceding part of the message is compared. The rest depends on the parser generator,
-//! because it lists the expected tokens. The line and column of the first syntax error are compared separately: the
+//! If a message contains a syntax error, only the part before it is compared. The rest lists the expected tokens, which
+//! depend on the parser generator. The line and column of the first syntax error are compared separately: the
 //! percentage is printed, but differences do not count.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -250,7 +250,7 @@ fn is_equal_number(theirs: &Number, ours: &Number) -> bool {
 }
 
 /// Returns the integer that the API server decodes from a number in the oracle's output. Go formats the float `-0.0` as
-/// `-0`. The API server decodes this as the integer 0, `serde_json` decodes it as a float.
+/// `-0`. The API server decodes this as the integer 0, but `serde_json` decodes it as a float.
 ///
 /// Source: `sigs.k8s.io/json` (`convertNumber`).
 fn sent_integer(number: &Number) -> Option<i64> {

@@ -59,7 +59,7 @@ fn test_init_finds_denied_requests_for_most_validations() {
     let mut all = Vec::new();
     for policy in &report.policies {
         for (n, found) in policy.validations.iter().enumerate() {
-            // Validations that do not depend only on the request are not counted.
+            // Counts only validations that depend on nothing but the request.
             if found.dependence != Dependence::Request {
                 continue;
             }

@@ -5,7 +5,7 @@ import { examples } from './examples.js';
 import { changes, costTable, element, plural, renderDecision, renderFindings } from './results.js';
 import { decode, encode } from './share.js';
 
-/** The name of the text with the policies, in locations of the engine. */
+/** The file name of the policies in the engine's locations. */
 const POLICIES = 'policies.yaml';
 
 /** Time between the last change and the call of the engine, in milliseconds. */
@@ -136,7 +136,7 @@ function apply(change) {
   goTo(editors.policies, first.line, first.column);
 }
 
-/** Fills the request with that of a witness. */
+/** Fills in the request of a witness. */
 async function tryWitness({ witness }) {
   const yaml = async (value) => value ? (await engine.call('yaml', JSON.stringify(value))).yaml : '';
   const { request, params, namespaceObject } = witness;

@@ -77,7 +77,7 @@ export function costTable(report) {
       element('td', {}, cost.share === null || cost.share === undefined ? '' : `${(cost.share * 100).toPrecision(2)}%`)))));
 }
 
-/** Returns the subexpressions as nested lists. Their order is that of a traversal, with depths. */
+/** Returns the subexpressions as nested lists. `parts` is in depth-first order, with the depth of each part. */
 function tree(parts) {
   const root = element('ul', { class: 'tree' });
   const stack = [{ depth: -1, list: root }];

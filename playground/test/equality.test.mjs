@@ -74,7 +74,7 @@ describe('equality with the plugin', () => {
         differences.push(`${name}: ${error.message.slice(0, 2_000)}`);
       }
     };
-    // The plugin uses one processor, the page the other.
+    // One comparison at a time: it already uses two processors, one for the plugin and one for the page.
     for (let n = 0; n < all.length; n += 1) await compare(all[n]);
     console.log(`compared ${all.length} files with ${policies} policies and ${findings} findings; differences: ${differences.length}`);
     assert.ok(!corpus || SAMPLE > 0 || policies >= 300, `${policies} policies`);

@@ -16,9 +16,9 @@ use tokio::time::Instant;
 pub(crate) enum Kind {
     /// Compiles and type-checks a policy.
     Check,
-    /// Continues with a policy whose earlier check was interrupted.
+    /// Continues a check that was interrupted.
     DeferredCheck,
-    /// Checks a policy whose check takes seconds.
+    /// Runs a check that takes seconds.
     SlowCheck,
     /// Parses an OpenAPI or discovery document.
     Schemas,
@@ -101,14 +101,14 @@ pub(crate) async fn run<T: Send + 'static>(
     .await
 }
 
-/// The time limits of one call of [`run_within`]. `turn` and `deadline` begin when the work starts.
+/// The time limits of one call of [`run_within`]. `turn` and `deadline` are measured from the start of the work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeLimit {
     /// The time after which the work is stopped if other work waits for a thread.
     pub(crate) turn: Duration,
     /// The time after which the work is stopped in any case.
     pub(crate) deadline: Duration,
-    /// The time that the work has to end after it is stopped. Work that takes longer is abandoned.
+    /// The maximum time between the stop and the end of the work. Work that takes longer is abandoned.
     pub(crate) grace: Duration,
 }
 
@@ -236,7 +236,7 @@ async fn run_in<T: Send + 'static>(
         started.send(()).ok();
         work()
     });
-    // The time limits begin when the work starts. The runtime may not have a free thread immediately.
+    // The time limits are measured from the start of the work, which may have to wait for a free thread of the runtime.
     drop(begun.await);
     let start = Instant::now();
     let deadline = start + limit.deadline;

@@ -9,7 +9,6 @@ use super::error::Error;
 use super::http;
 use crate::version::{ClusterVersion, KubernetesVersion, VersionInfo};
 
-/// The path of the version.
 pub(crate) const PATH: &str = "/version";
 
 /// How long a reported version is remembered. During an upgrade, several API servers report different versions.

@@ -1,7 +1,7 @@
 //! Fields that an API server sets from cluster state: the addresses and ports of a Service, and the status of a Scale.
 //!
-//! The values of these fields are unknown unless the sample object sets them. A case whose policy reads such a field
-//! has no decision ([`super::unknown_defaults`]).
+//! The values of these fields are unknown unless the sample object sets them. A case has no decision if its policy
+//! reads an unknown field ([`super::unknown_defaults`]).
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/core/service/storage/storage.go` (`beginCreate`, `normalizeClusterIPs`),
 //! `alloc.go` (`allocateCreate`, `initIPFamilyFields`, `allocHealthCheckNodePort`), which run before policies are

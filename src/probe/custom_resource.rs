@@ -236,8 +236,8 @@ struct ObjectError {
     detail: String,
     body: String,
     text: String,
-    /// False for the message which states that the rules were not checked. The API server returns this message in the
-    /// list of errors.
+    /// False for the message that the rules were not checked. The API server lists this message among the errors, but
+    /// it is not an error of the object.
     counts: bool,
 }
 

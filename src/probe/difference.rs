@@ -68,7 +68,7 @@ fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     }
     match (expect.decision, by) {
         (Some(Decision::Deny), Some(DeniedBy::Validation)) => None,
-        // If the case expects a message, missing params are an accepted cause of the denial.
+        // If the case expects a message, a denial because of missing params is accepted.
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) if expects_message(expect) => None,
         (Some(Decision::Deny), Some(DeniedBy::NoParams)) => Some(format!(
             "denied because there are no params, not by a validation: {}; expect the message or \
@@ -465,7 +465,8 @@ fn differing_annotations<'a>(
         })
 }
 
-/// Returns the keys of audit annotations that differ from the expected ones. Empty if the decision differs.
+/// Returns the keys of audit annotations that differ from the expected ones. Empty if the decision itself is not as
+/// expected.
 #[must_use]
 pub fn failing_annotations<'a>(
     expect: &'a Expect,

@@ -1,7 +1,7 @@
 //! Prepares the objects of a case as the API server does before it evaluates policies. Preparation sets defaults and
 //! server-set fields. It also converts an object if the policy matches another version of the object's kind.
 //!
-//! If the prepared objects are unknown, the case is `Pending` with the reason.
+//! If the result of the preparation is unknown, the case is `Pending` with the reason.
 
 use std::borrow::Cow;
 
@@ -88,8 +88,8 @@ fn rename(value: &mut Value, (from, to): (&str, &str)) {
     }
 }
 
-/// Prepares the objects of a request to an API server of `version`. A generated name is set only if all mutations have
-/// been applied. For a Namespace with a generated name, the namespace of the request stays empty.
+/// Prepares the objects of a request to an API server of `version`. A generated name is set only for the validation
+/// stage. For a Namespace with a generated name, the namespace of the request stays empty.
 ///
 /// Source: `k8s.io/apiserver` `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`, "in case the generated
 /// name is populated"), `pkg/endpoints/handlers/create.go`.
@@ -243,8 +243,8 @@ pub(crate) fn store(object: &mut Value) {
     }
 }
 
-/// Removes the field at the path `field` if it is null. A partial sample may omit a required field. In the cluster,
-/// this field has a value other than null.
+/// Removes the field at the path `field` if it is null. Preparation may set a required field to null if a partial
+/// sample omits it. In the cluster, a required field is not null.
 fn remove_null(object: &mut Value, field: &str) {
     let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
     let mut parent = object;

@@ -29,7 +29,7 @@ pub const UNKNOWN: &str = "unknown field";
 /// Deeper values are not validated.
 const MAX_DEPTH: usize = 128;
 
-/// API groups of Kubernetes itself, without the suffix `.k8s.io`.
+/// The API groups of Kubernetes itself that end in `.k8s.io`. This suffix is omitted.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/controlplane/instance.go`, and the groups of `k8s.io/api`, of
 /// apiextensions-apiserver and of kube-aggregator.
@@ -73,7 +73,8 @@ const NOT_REQUIRED: [&str; 10] = [
 /// A metadata field of earlier Kubernetes versions.
 const CLUSTER_NAME: Field = ("clusterName", Type::Text("string"));
 
-/// Returns the violations of `object`. Returns none if its kind `gvk` has no schema. Reported fields begin with `path`.
+/// Returns the violations of `object`. Returns no violations if the kind `gvk` has no schema. Reported fields begin
+/// with `path`.
 #[must_use]
 pub fn violations(
     object: &Json,

@@ -1,4 +1,4 @@
-//! Targets of probes other than ValidatingAdmissionPolicies: the allowed kinds, fields and expectations.
+//! Rules for probes whose target is not a ValidatingAdmissionPolicy: the allowed kinds, fields and expectations.
 //!
 //! The kind of a target must be one of [`SubjectKind::opt_in`].
 

@@ -31,8 +31,8 @@ pub(crate) struct UnknownDefaults {
 }
 
 impl UnknownDefaults {
-    /// Creates the unknown fields of a kind whose defaults are unknown. The objects of `request` are not prepared.
-    /// `why` is the reason why the defaults are unknown.
+    /// Creates the value for a kind whose defaults are unknown for the reason `why`. The objects of `request` are not
+    /// prepared.
     pub(super) fn new(request: &Request, why: String) -> Self {
         let is_stored = |object: &Option<Value>| {
             let object = object.as_ref();
@@ -47,8 +47,8 @@ impl UnknownDefaults {
         }
     }
 
-    /// Creates the unknown fields of a kind whose defaults are known: the fields that the API server sets from cluster
-    /// state. Returns `None` if there are none.
+    /// Creates the value for a kind whose defaults are known. The unknown fields are those that the API server sets
+    /// from cluster state. Returns `None` if there are none.
     pub(super) fn allocated(written: &Request, prepared: &Request, gvk: &Gvk) -> Option<Self> {
         let whole = Self::new(written, allocated::why(gvk).to_owned());
         let open = |object: &Option<Value>, is_stored: bool| {
@@ -170,7 +170,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Returns true if the API server does not change the value or a nested value.
+/// Returns true if the API server changes neither the value nor a nested value.
 fn is_unchanged(value: &Value) -> bool {
     match value {
         Value::Null | Value::Object(_) => false,

@@ -102,7 +102,7 @@ impl fmt::Debug for Health {
     }
 }
 
-/// Listens on `address`. `flag` is the command-line flag that sets the address, for the error message.
+/// Listens on `address`. The error message contains `flag`, the command-line flag that sets the address.
 ///
 /// `[::]` accepts IPv6 and IPv4 connections. On a machine without IPv6, `0.0.0.0` replaces it.
 ///

@@ -223,7 +223,7 @@ pub struct TypeSummary {
     pub by_wildcard: Box<WildcardTypeSummary>,
     /// The paramKind. The boolean is true if its schema was found.
     pub params: Option<(Gvk, bool)>,
-    /// True if a checked or unchecked kind is not built into Kubernetes.
+    /// True if any of the kinds, checked or not, is not built into Kubernetes.
     pub has_foreign_kinds: bool,
 }
 

@@ -34,7 +34,7 @@ pub enum ConditionType {
 }
 
 impl ConditionType {
-    /// The types of all policies. After `Ready`, the order determines which failure `Ready` reports first.
+    /// All types except `Stalled`. `Ready` has the reason of the first required type that is False.
     pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Compiled,
@@ -220,8 +220,8 @@ reasons! {
     /// `Compiled` Unknown, and `TypeChecked` Unknown for a CustomResourceDefinition: this controller does not support
     /// an expression that is valid CEL.
     UnsupportedExpression,
-    /// Any condition except `Ready` and `Stalled` Unknown: the policy or a binding has a field that this controller does
-    /// not know, because the API server is newer than the supported versions.
+    /// Unknown for conditions other than `Ready` and `Stalled`: the policy or a binding has a field that this
+    /// controller does not know, because the API server is newer than the supported versions.
     UnknownField,
     /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy panicked.
     InternalError,
@@ -248,15 +248,16 @@ reasons! {
     DiscoveryIncomplete,
     /// `ParamsResolved` True: the policy has no paramKind.
     ParamsNotRequired,
-    /// `ParamsResolved` True: the paramKind is served, and no binding refers to existing params.
+    /// `ParamsResolved` True: the paramKind is served. No binding refers to existing params, and no missing params deny
+    /// requests.
     ParamKindServed,
     /// `ParamsResolved` False: the paramKind is not served, and no CRD defines it.
     ParamKindNotFound,
     /// `ParamsResolved` False: a CRD defines the paramKind, but the kind or its version is not served.
     ParamKindNotServed,
-    /// `ParamsResolved` True: the params of all bindings exist.
+    /// `ParamsResolved` True: a binding refers to existing params, and no missing params deny requests.
     ParamsFound,
-    /// `ParamsResolved` False: params of a binding do not exist.
+    /// `ParamsResolved` False: the params of a binding with parameterNotFoundAction Deny do not exist.
     ParamsNotFound,
     /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: the controller is not allowed to read the required objects.
     NotPermitted,
@@ -274,7 +275,7 @@ reasons! {
     NoProbes,
     /// `ProbesPassed` Unknown: a probe cannot be evaluated yet.
     ProbesPending,
-    /// `Ready` False of a probe: the policy does not exist.
+    /// `Ready` False in the status of a probe: the policy does not exist.
     PolicyNotFound,
     /// `Ready` True: no problem was found.
     Ready,
@@ -311,8 +312,8 @@ pub fn condition(
 
 /// Merges the conditions `new` into `old`.
 ///
-/// If `new` has a condition of the same type, it replaces the old condition. It keeps the old `lastTransitionTime` if
-/// `status` is unchanged. The other conditions of `old` stay unchanged and in their positions.
+/// A condition in `new` replaces the condition of the same type in `old`. If `status` is equal, the old
+/// `lastTransitionTime` is kept. The other conditions of `old` stay unchanged and in their positions.
 ///
 /// Source: apimachinery `pkg/api/meta/conditions.go`, `SetStatusCondition`; gateway-api
 /// `apis/v1/shared_types.go` on conditions of others.

@@ -314,7 +314,8 @@ fn served(gvk: &Gvk, params: &ParamsState, effect: Effect) -> Verdict {
     verdict(status, reason, &text, Evidence::Complete)
 }
 
-/// Returns the status, reason and message of the condition if the controller has checked whether the params exist.
+/// Returns the status and reason of the condition, and the end of its message, from the references to existing and
+/// missing params.
 fn examined(
     n_found: usize,
     missing: &[MissingParams],

@@ -2,7 +2,8 @@
 //! supported versions.
 //!
 //! A condition is Unknown if it depends on such a field. An unknown field within a known part of the spec affects only
-//! the conditions that are computed from this part. An unknown part can affect all conditions of its object.
+//! the conditions that are computed from this part. If a whole part of the spec is unknown, it can affect all
+//! conditions.
 
 use super::compute::{Observations, unsupported_version};
 use super::condition::{ConditionStatus, ConditionType, Reason};

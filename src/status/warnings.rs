@@ -123,7 +123,7 @@ const MAX_WARNING_BYTES: usize = 64 * 1024;
 /// The maximum total length of a policy's warnings, in bytes.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
-/// The minimum of the limit that [`budget_bytes`] returns for large policies.
+/// The minimum of [`budget_bytes`], which applies to large policies.
 const MIN_TOTAL_BYTES: usize = 4 * 1024;
 
 /// The maximum size of an object in etcd, minus a margin for metadata and encoding, in bytes.

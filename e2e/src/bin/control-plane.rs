@@ -86,8 +86,8 @@ async fn run(builder: Builder) -> Result<()> {
         control_plane.kubeconfig()?.display(),
         binaries.directory().display()
     );
-    // The reader may close the pipe after the first line. A single write is never partial, unlike `println!`. A failed
-    // write does not panic.
+    // All lines are written at once, because the reader may close the pipe after the first line. Unlike `println!`, a
+    // failed write does not panic.
     if let Err(error) = std::io::stdout().write_all(exports.as_bytes()) {
         eprintln!("warning: the commands were not printed: {error}\n{exports}");
     }

@@ -18,8 +18,8 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-/// The janitor's script. A dying process may still write to the directory, so the script kills the group and removes
-/// the directory until it does not exist.
+/// The janitor's script. A dying process may still write to the directory, so the script repeats the removal until it
+/// succeeds, for at most ten seconds.
 const JANITOR: &str = r#"
 trap '' HUP INT QUIT TERM
 while read -r _; do :; done

@@ -143,8 +143,8 @@ impl FaultProxy {
         self.inner.state().injected.clone()
     }
 
-    /// Returns the objects that were corrupted since the last call. A client reads the correct object only after the
-    /// object changes.
+    /// Returns the objects that were corrupted since the last call. A watching client receives the correct object only
+    /// after the next change of the object.
     #[must_use]
     pub fn take_unreadable(&self) -> Vec<CorruptedObject> {
         std::mem::take(&mut self.inner.state().corrupted)
@@ -204,7 +204,7 @@ impl Inner {
         Some((fault, random))
     }
 
-    /// Waits until the connections in black holes must be cut. If they stay open, waits forever.
+    /// Waits until the connections in black holes must be cut. If the schedule lets them stay open, waits forever.
     async fn black_hole(&self) {
         let holes = match self.schedule.borrow().as_ref() {
             Some(schedule) => schedule.black_holes,

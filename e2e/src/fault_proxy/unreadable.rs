@@ -34,8 +34,8 @@ impl CorruptedObject {
     }
 }
 
-/// Corrupts `object` so that no client can decode it, or only a tolerant one. If `keeps_name` is true, the name and the
-/// resource version stay intact.
+/// Corrupts `object`. Afterwards, no client can decode it, or only a tolerant client can. If `keeps_name` is true, the
+/// name and the resource version stay intact.
 pub(super) fn corrupt(object: &mut Value, keeps_name: bool, random: &mut Random) {
     let n_ways = if keeps_name { 4 } else { 5 };
     let Some(fields) = object.as_object_mut() else {

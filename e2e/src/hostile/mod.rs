@@ -111,7 +111,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
         Family::Growth => with_probe(&policies::growing(random)),
         Family::Patterns => {
             let mut members = with_probe(&policies::matching(random));
-            // Half of these groups have no probe. Only compiling their policies is expensive.
+            // Half of these groups have no probe, so their policies are compiled but not evaluated.
             members.truncate(usize::try_from(random.below(2) + 1).unwrap_or(1));
             members
         }
@@ -141,7 +141,7 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
 
 fn large(random: &mut Random) -> Value {
     let form = usize::try_from(random.below(objects::FORMS.len() as u64)).unwrap_or_default();
-    // Small maps need the most memory, so they are more frequent.
+    // Small maps need the most memory, so this form is generated most often.
     let form = if random.permille(400) { 0 } else { form };
     objects::content(random, form, objects::LARGE)
 }

@@ -186,8 +186,8 @@ fn slot_differences(slot: Slot, expected: &Conditions, actual: &ActualStatus) ->
             slot.shape, condition.type_, condition.status, condition.reason, condition.message
         )
     }));
-    // Only one note about outdated conditions may remain without faults: about a group version that cannot be
-    // discovered, because its API server never responds.
+    // After the faults, no condition may have a note that it is out of date. An exception is the note about a group
+    // version that cannot be discovered, because its API server never responds.
     let is_doubtful = |condition: &&Condition| {
         condition.message.contains("may be out of date")
             && !condition.message.ends_with("cannot be discovered")

@@ -342,7 +342,7 @@ impl<'a> Soak<'a> {
         self.controller.finish().await?;
         let report = self.report;
         for faults in &self.settings.rounds {
-            // If a round has many faults, one injected fault is enough.
+            // In a round with more than two faults, at least one must have been injected.
             let was_injected = |fault: &Fault| report.injected.contains_key(fault);
             let is_tested = match faults.len() {
                 0..=2 => faults.iter().all(was_injected),

@@ -16,7 +16,7 @@ export const SELECTOR = ['yaml', 'json'].flatMap((language) =>
 /** The command of the server's code lenses. */
 const SHOW_CASE = 'vap.showCase';
 
-/** Creates a client, which starts the server of a program with flags. */
+/** Creates a client, which starts the language server of the program at a path with these flags. */
 export function createClient(
   path: string,
   flags: readonly string[],

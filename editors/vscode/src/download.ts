@@ -20,7 +20,7 @@ export interface Options {
   platform: string;
   architecture: string;
   signal?: AbortSignal;
-  /** Receives the share of the archive that is downloaded, if the server sends the length. */
+  /** Receives the share of the archive that has been downloaded. Not called if the server sends no length. */
   progress?: (share: number) => void;
   /** Maximum time without data, in milliseconds. */
   idleTimeout?: number;
@@ -33,7 +33,7 @@ export function installedPath(directory: string, version: string, platform: stri
 
 /**
  * Downloads the program of a release to a directory, and removes the programs of other versions. Returns the path of the
- * program. The directory changes only after the checksum was compared.
+ * program. The directory stays unchanged until the checksum has been verified.
  */
 export async function install(release: Release, directory: string, options: Options): Promise<string> {
   const archive = archiveName(release.version, options.platform, options.architecture);
@@ -81,7 +81,7 @@ export async function install(release: Release, directory: string, options: Opti
   }
 }
 
-/** Passes the content of a URL to `read`. Redirects to another protocol than HTTPS fail if the URL has HTTPS. */
+/** Passes the content of a URL to `read`. For an HTTPS URL, redirects to other protocols fail. */
 async function get(
   url: string,
   limit: number,
@@ -142,7 +142,7 @@ function asDownloadError(error: unknown, url: string): DownloadError {
   return new DownloadError(`${url}: ${cause instanceof Error ? cause.message : message}`);
 }
 
-/** Unpacks the program, and no other file, of an archive. */
+/** Unpacks only the program from an archive. */
 async function unpack(archive: string, directory: string, platform: string): Promise<void> {
   const name = programName(platform);
   await mkdir(directory);
@@ -162,7 +162,7 @@ async function unpack(archive: string, directory: string, platform: string): Pro
   await chmod(join(directory, name), 0o755);
 }
 
-/** Moves a directory to its place, and removes the other versions. */
+/** Moves the unpacked program to the directory of its version, and removes the other versions. */
 async function replace(unpacked: string, directory: string, version: string, platform: string): Promise<string> {
   const target = join(directory, `v${version}`);
   await rm(target, { recursive: true, force: true });

@@ -44,7 +44,7 @@ class Extension {
   private missing: string[] | undefined;
   private started = false;
   private offered = false;
-  /** The last start or stop. They run one after the other. */
+  /** The last start or stop. The next one waits for it. */
   private last: Promise<void> = Promise.resolve();
 
   constructor(private readonly context: vscode.ExtensionContext) {
@@ -81,7 +81,7 @@ class Extension {
     vscode.Disposable.from(...this.subscriptions).dispose();
   }
 
-  /** Starts the server for the first document in YAML, or in JSON with an API group of policies. */
+  /** Starts the server if a document is YAML, or is JSON that contains an API group of policies. */
   open(documents: readonly vscode.TextDocument[]): void {
     const selected = documents.filter((document) => vscode.languages.match(SELECTOR, document) > 0);
     const isRelevant = (document: vscode.TextDocument): boolean => RELEVANT.test(document.getText());
@@ -208,7 +208,7 @@ class Extension {
         : { title: 'Show output', command: 'vap.showOutput' };
   }
 
-  /** Shows a problem of the program in the settings, or of the start. */
+  /** Shows a problem with the program in the settings, or with the start of the server. */
   private async showProblem(message: string): Promise<void> {
     const choice = await vscode.window.showErrorMessage(`VAP: ${message}`, 'Open Settings', 'Show Output');
     if (choice === 'Open Settings') {

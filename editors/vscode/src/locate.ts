@@ -32,7 +32,7 @@ export interface SearchResult {
 /** Maximum run time of a program that is checked, in milliseconds. */
 const TIMEOUT = 10_000;
 
-/** Returns the first usable program. The setting replaces the other places. */
+/** Returns the first usable program. If a path is set, no other path is tried. */
 export async function locate(search: Search): Promise<SearchResult> {
   const rejected: string[] = [];
   for (const path of candidates(search)) {

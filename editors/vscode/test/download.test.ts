@@ -17,7 +17,7 @@ const ARCHIVE = archiveName(VERSION, 'linux', 'x64') ?? '';
 
 type Answer = Buffer | string | ((request: IncomingMessage, response: ServerResponse) => void);
 
-/** Starts a server of a release until the end of the test. The files replace those of a valid release. */
+/** Serves a release until the end of the test. The given files replace files of a valid release. */
 async function serve(context: TestContext, files: Record<string, Answer> = {}): Promise<Release> {
   const all: Record<string, Answer> = { ...valid(context), ...files };
   const server = createServer((request, response) => {

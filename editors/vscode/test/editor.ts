@@ -35,7 +35,7 @@ function variable(name: string): string {
   return value;
 }
 
-/** Starts a server of a release with the plugin until the end of the test. Returns its URL, and the requested files. */
+/** Serves a release with the plugin until the end of the test. Returns the URL, and the requested files. */
 async function serveRelease(context: TestContext, version: string): Promise<{ url: string; requested: string[] }> {
   const archive = archiveName(version, process.platform, process.arch) ?? '';
   const content = join(temporary(context), 'content');

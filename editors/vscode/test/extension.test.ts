@@ -41,7 +41,7 @@ class Session {
   /** Starts a server with a release. */
   async serve(context: TestContext): Promise<void> {
     const archive = archiveName(VERSION, process.platform, process.arch) ?? '';
-    // The tests replace PATH, which must have Python.
+    // `pack` requires Python, but the tests replace PATH.
     const path = process.env['PATH'];
     process.env['PATH'] = '/usr/bin:/bin';
     write(join(this.root, 'content', 'kubectl-vap'), CURRENT);
@@ -83,7 +83,7 @@ function document(text: string, languageId = 'yaml'): object {
   return { languageId, scheme: 'file', getText: () => text };
 }
 
-/** Waits for a condition. Without one, waits until the extension does no more. */
+/** Waits for a condition. Without one, waits until the extension is idle. */
 async function settle(condition?: () => boolean): Promise<void> {
   const end = Date.now() + TIMEOUT;
   for (let last = ''; ; ) {
@@ -250,7 +250,7 @@ test('the result of a case opens as a document, without a message', async (conte
   assert.equal(await run('vap.showCase'), 'values');
   assert.deepEqual(editor.shown, ['values']);
   assert.deepEqual(editor.messages, ['error', 'other']);
-  // Other commands, and messages at other times, do not change.
+  // The messages of other commands are all shown, in their order.
   await run('vap.other');
   assert.deepEqual(editor.messages.slice(2), ['values', 'other', 'error']);
   assert.deepEqual(editor.shown, ['values']);

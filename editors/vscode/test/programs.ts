@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 
-/** The script of a program of a version with a language server. */
+/** A script that acts as a program of version 9.8.7 with a language server. */
 export const CURRENT = script('9.8.7', 'exit 0');
 
 /** Returns a script that prints a version, and runs a command for `lsp`. */

@@ -1,4 +1,5 @@
-// A session with the language server, with the messages of VS Code. KUBECTL_VAP is the path of the program.
+// A session with the language server that exchanges the same messages as VS Code. KUBECTL_VAP is the path of the
+// program.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';

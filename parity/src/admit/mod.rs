@@ -675,7 +675,7 @@ impl AdmitLine {
     }
 }
 
-/// Returns upstream's name of the result of a validation. Before 1.32, the name of a denial was empty.
+/// Returns upstream's name for the result of a validation. Before 1.32, the name for a denial was empty.
 ///
 /// Source: k8s.io/apiserver 0.31 `pkg/admission/plugin/policy/validating/validator.go`, `validator.Validate`.
 fn evaluation_name(evaluation: EvaluationResult) -> &'static str {

@@ -16,7 +16,7 @@ pub(super) enum ObjectForm {
     Typed,
 }
 
-/// The kinds of the group "" whose Go types have no metadata. The oracle cannot read their name.
+/// The kinds of the group "" whose Go types have no metadata. The oracle cannot read the names of their objects.
 ///
 /// Source: apimachinery `pkg/api/meta/meta.go`, `Accessor`.
 pub(super) const KINDS_WITHOUT_METADATA: [&str; 7] = [

@@ -1,4 +1,4 @@
-//! Changes the match constraints of a policy, and its fields without conditions.
+//! Makes a random change to a policy, such as a different rule or paramKind, or an additional validation.
 
 use anyhow::Result;
 use serde_json::{Value, json};

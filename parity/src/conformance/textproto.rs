@@ -172,7 +172,6 @@ impl Value {
     }
 }
 
-/// State of the parser.
 struct Reader<'a> {
     rest: &'a str,
     line: usize,

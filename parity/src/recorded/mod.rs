@@ -1,7 +1,6 @@
 //! Recorded results of upstream for all supported versions, and the comparison of our engine with them.
 //!
-//! The tables are in `tests/versions`. Each case is followed by its results, which are the same in a range of
-//! versions:
+//! The tables are in `tests/versions`. Each case is followed by its results. A line applies to a range of versions:
 //!
 //! ```text
 //! [1].first()

@@ -316,7 +316,6 @@ fn is_cheap(line: &Value) -> bool {
     }
 }
 
-/// Returns the first function that is called in an expression.
 fn first_function(case: &str) -> Option<String> {
     let parsed: Value = serde_json::from_str(case).ok()?;
     let (before, _) = parsed.get("expr")?.as_str()?.split_once('(')?;
@@ -350,7 +349,7 @@ fn generated(stage: Stage, seed: u64) -> Result<Vec<String>> {
         }
         match stage {
             Stage::Eval => {
-                // Our results are for stored expressions, which is the default of `env`.
+                // Our results are for stored expressions. The default of `env` is `stored`.
                 if let Some(fields) = case.as_object_mut() {
                     fields.remove("env");
                 }

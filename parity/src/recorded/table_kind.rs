@@ -56,7 +56,7 @@ impl TableKind {
     /// Returns true if the oracle of a version supports the command for the table.
     #[must_use]
     pub fn includes(self, version: KubernetesVersion) -> bool {
-        // The oracle evaluates mutating policies with the interfaces of 1.36.
+        // The oracle's code for mutating policies requires the interfaces of 1.36.
         self != Self::Mutations || version.has_minor(36)
     }
 

@@ -26,7 +26,7 @@ spec:
 pub fn hand_written() -> Vec<Mutant> {
     let mut texts = Vec::new();
     let mut policy = |text: String| texts.push((MutantKind::Policy, text));
-    // This list omits the older versions of the API: a cluster may not serve them, and they have their own endpoints.
+    // This list omits the older versions of the API: a cluster might not serve them, and they have their own endpoints.
     for version in ["v2", "V1", "v1/x"] {
         policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
     }

@@ -309,7 +309,7 @@ async fn tls_server(directory: &TempDir) -> (TlsServer, Config) {
     (server, config)
 }
 
-/// Runs a test that spawns tasks on its own thread.
+/// Runs a test that calls `spawn_local`.
 async fn locally(test: impl Future<Output = ()>) {
     tokio::task::LocalSet::new().run_until(test).await;
 }

@@ -38,11 +38,11 @@ const CONCURRENCY: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     roots: [Root; 2],
-    /// True if `refresh` has returned the stored responses. False if the last `refresh` stored a changed root and then
-    /// failed to read the other root.
+    /// False if `refresh` has stored a change but not returned it yet. This is the case if one root changed and the
+    /// other root could not be read.
     are_reported: bool,
     /// The group versions whose resources cannot be listed, with the time of the first failure. The time is `None` if
-    /// no listing has succeeded since the first discovery.
+    /// listing has failed in all discoveries, including the first.
     stale_since: BTreeMap<String, Option<Instant>>,
     /// True after both roots have responded once.
     has_answered: bool,
@@ -156,8 +156,8 @@ fn lasts(since: Option<Instant>, now: Instant) -> bool {
 impl Served {
     /// Copies resources from `before` for the group versions that cannot be listed now.
     ///
-    /// Such a group version does not count as incomplete, regardless of the age of its resources. An outage of an
-    /// aggregated API server therefore does not change the status of a policy.
+    /// A group version with copied resources does not count as incomplete, however old the resources are. An outage of
+    /// an aggregated API server therefore does not change the status of a policy.
     fn carry_over(&mut self, before: &Self) {
         let of = |gv: &str| {
             let gv = GroupVersion::parse(gv);

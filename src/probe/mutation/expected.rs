@@ -9,7 +9,7 @@ use crate::json_patch::{self, Operation};
 use crate::policy::admission::ReviewOutcome;
 use crate::probe::api::Expect;
 
-/// Values below this depth are compared as a whole.
+/// Deeper values are compared as a whole.
 const MAX_DEPTH: usize = 256;
 
 const MAX_DESCRIBED: usize = 3;

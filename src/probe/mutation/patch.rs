@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Values below this depth are replaced as a whole.
+/// Deeper values are replaced as a whole.
 const MAX_DEPTH: usize = 256;
 
 /// Returns a JSON patch (RFC 6902) that changes `before` to `after`.

@@ -63,7 +63,7 @@ pub struct RunContext<'a> {
     pub schemas: &'a dyn SchemaResolver,
     /// The reason why the API server rejects the policy, if any. All cases then fail.
     pub rejection: Option<&'a str>,
-    /// The subject kind from which `admission` was compiled.
+    /// The kind of the subject from which `admission` was compiled.
     pub kind: SubjectKind,
     /// The mutations. `None` unless `kind` is `MutatingAdmissionPolicy`.
     pub mutating: Option<mutation::MutationInputs<'a>>,
@@ -167,7 +167,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Validates and prepares the request of a case. The result is valid for all versions of the policy.
+    /// Validates and prepares the request of a case. The result can be reused for all versions of the policy.
     #[must_use]
     pub fn request(&self, case: &Case) -> CaseRequest {
         match &self.prepared {

@@ -28,8 +28,7 @@ pub(super) struct ReviewRequest {
     /// The namespace of the request, with only its name and name label. Created at the first use.
     bare: Arc<OnceLock<Namespace>>,
     pub(super) authorizer: Arc<dyn Authorizer>,
-    /// The first conversion to another kind: the target kind and the result. Later conversions to other kinds are not
-    /// cached.
+    /// The target kind and the result of the first conversion. Conversions to further kinds are not cached.
     converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
     /// Copies of the request with other possible generated names.
     renamed: Vec<Self>,

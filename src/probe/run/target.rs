@@ -26,8 +26,8 @@ pub(super) fn is_exempt(
     }
 }
 
-/// Returns the admission stage for which the objects of a case are prepared. For mutating webhooks, this is also the
-/// validation stage.
+/// Returns the admission stage for which the objects of a case are prepared. Only mutating policies use the mutation
+/// stage. Mutating webhooks use the validation stage.
 pub(super) const fn stage(kind: SubjectKind) -> Stage {
     match kind {
         SubjectKind::MutatingAdmissionPolicy => Stage::Mutation,
@@ -72,8 +72,8 @@ pub(super) fn difference(
     }
 }
 
-/// Returns the decision about a request. Returns `None` for an allowed request if the subject is a mutating policy or a
-/// webhook. The webhook is not called, so its response is unknown.
+/// Returns the decision about a request. For an allowed request, returns `None` if the subject is a mutating policy or
+/// a webhook configuration. The response of a webhook is unknown, because the webhook is not called.
 pub(super) fn decision(kind: SubjectKind, outcome: &ReviewOutcome) -> Option<Decision> {
     match kind {
         _ if !outcome.is_allowed() => Some(Decision::Deny),

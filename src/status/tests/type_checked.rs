@@ -238,7 +238,7 @@ fn message_of_type_checked_reports_kinds_matched_by_wildcards() {
 
 #[test]
 fn message_of_type_checked_does_not_count_kinds_beyond_limit() {
-    // The message must not depend on the number, because each new CRD changes the number.
+    // The message must not depend on the number of kinds beyond the limit, because each new CRD changes this number.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
             reason: crate::policy::analysis::BEYOND.to_owned(),

@@ -48,8 +48,8 @@ pub struct ProbeSample {
 
 /// The samples of all policies, and the probes of missing policies.
 ///
-/// A scrape clones the [`Arc`] of the map and releases the lock before encoding. If a sample changes meanwhile, only
-/// the map of pointers is copied.
+/// A scrape clones the [`Arc`] of the map and releases the lock before encoding. If a sample changes meanwhile, the map
+/// of pointers is copied, but not the samples.
 #[derive(Debug, Default)]
 pub(super) struct PolicySamples(Mutex<State>);
 

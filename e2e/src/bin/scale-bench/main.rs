@@ -130,7 +130,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
 
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     // These policies are deleted afterwards. If they remained, the managed fields of a second writer would make them
-    // larger, and the controller's writes slower.
+    // larger and slow down the controller's writes.
     create_policies(&client, size).await?;
     let usage = Usage::measure(&control_plane, None)?;
     let bare = bare_patches(&policies, size).await?;
