@@ -191,7 +191,7 @@ fn params_have_stored_defaults() {
 }
 
 #[test]
-fn scale_selector_is_used_if_given() {
+fn selector_of_scale_is_used_if_given() {
     let scale = |status: Value| {
         let scale = |replicas: i64| {
             json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"},

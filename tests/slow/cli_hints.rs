@@ -89,7 +89,7 @@ fn misspelled_probe_fields_are_reported() {
 }
 
 #[test]
-fn check_reports_unknown_policy_of_probe() {
+fn unknown_policy_of_probe_is_reported_by_check() {
     for (name, policy, texts) in [
         (
             "known",
@@ -393,7 +393,7 @@ fn hints_do_not_repeat_mistakes() {
                 "secret-guard",
                 &validation("object.kind != 'DEPLOYMENT' ? object.spec.hostPID == true : true"),
             ),
-            "the rules also match Deployment, which lacks the field: the test of the kind misspells it as `DEPLOYMENT`",
+            "the rules also match Deployment, which lacks the field: the test misspells the kind as `DEPLOYMENT`",
             "test `object.kind` first",
         ),
         (

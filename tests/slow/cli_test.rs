@@ -494,7 +494,7 @@ fn init_generates_probes_that_pass() {
 /// The API server checks a request before it evaluates policies. The denied requests from `init` must pass these
 /// checks.
 #[test]
-fn init_requests_are_valid() {
+fn requests_generated_by_init_are_valid() {
     let denied = |resource: &str, expression: &str| {
         let (group, resource) = resource.split_once('/').unwrap();
         let policy = format!(

@@ -68,7 +68,7 @@ fn directive(words: &str) -> Directive {
         return invalid(message, FORM);
     }
     if id.is_empty() {
-        return invalid("the comment names no rule".to_owned(), FORM);
+        return invalid("the comment contains no rule id".to_owned(), FORM);
     }
     if id == ALL {
         let message = "a comment cannot allow all rules".to_owned();
@@ -245,8 +245,8 @@ mod tests {
                 "allow absent-field, unused-suppression, why",
                 "`unused-suppression` findings cannot be suppressed by comments",
             ),
-            ("allow", "the comment names no rule"),
-            ("allow , why", "the comment names no rule"),
+            ("allow", "the comment contains no rule id"),
+            ("allow , why", "the comment contains no rule id"),
             ("allow all, why", "a comment cannot allow all rules"),
             ("allow undefined-feild, why", "no rule `undefined-feild`"),
             (

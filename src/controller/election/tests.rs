@@ -457,7 +457,7 @@ async fn lease_annotation_has_time_of_last_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_annotations_list_exclusions() {
+async fn lease_annotations_contain_exclusions() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");
     let selector = "vendor in (x)".parse().unwrap();
