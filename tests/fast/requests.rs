@@ -160,7 +160,7 @@ fn case_that_depends_on_allocated_service_fields_is_pending() {
 }
 
 #[test]
-fn params_have_stored_defaults() {
+fn params_have_metadata_of_stored_objects() {
     let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits", "namespace": "default"},
         "data": {"max": "3"}});
     let policy = json!({

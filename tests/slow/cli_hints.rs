@@ -213,7 +213,7 @@ fn probe_of_missing_policy_is_reported() {
 }
 
 #[test]
-fn unmatched_bindings_show_the_reason() {
+fn reason_for_unmatched_bindings_is_shown() {
     let binding = |name: &str, resources: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\

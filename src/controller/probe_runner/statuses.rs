@@ -189,7 +189,8 @@ fn log_failure(context: &Context, probe: &Probe, error: &Error) {
         ErrorReason::TooLarge => tracing::error!(
             probe = name,
             %error,
-            "the spec and status of this probe together exceed the size limit of an object: split the probe; retrying until then"
+            "the spec and status of this probe together exceed the size limit of an object: split the probe; \
+             retrying until then"
         ),
         _ => tracing::warn!(
             probe = name,

@@ -317,7 +317,7 @@ fn condition_ready_is_true_for_valid_policy() {
 }
 
 #[test]
-fn unsupported_expression_makes_compiled_unknown_but_ready_true() {
+fn condition_compiled_is_unknown_but_ready_is_true_for_unsupported_expression() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsupported, "odd()")]);
     check(
