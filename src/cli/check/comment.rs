@@ -72,7 +72,7 @@ fn directive(words: &str) -> Directive {
     }
     if id == ALL {
         let message = "a comment cannot allow all rules".to_owned();
-        return invalid(message, "specify the rule that the finding shows");
+        return invalid(message, "specify the rule that is shown in the finding");
     }
     let first = id.split_whitespace().next().unwrap_or_default();
     let rule = match levels::rule(first) {

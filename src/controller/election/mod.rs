@@ -189,7 +189,7 @@ impl Elector {
             next = Instant::now() + timing.retry_period;
             if next >= end {
                 return format!(
-                    "renewing the Lease {} has failed for {} s, and another attempt would come after the renew \
+                    "renewing the Lease {} has failed for {} s, and the next attempt would exceed the renew \
                      deadline of {} s: {error}",
                     self.lease_name(),
                     renewed.elapsed().as_secs(),

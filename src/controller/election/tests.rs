@@ -277,7 +277,7 @@ async fn unanswered_write_ends_before_takeover() {
     let lost = first.task.await.unwrap().unwrap_err();
     let text = "renewing the Lease vap/lease has failed for ";
     assert!(lost.starts_with(text), "{lost}");
-    let text = " s, and another attempt would come after the renew deadline of 10 s: ";
+    let text = " s, and the next attempt would exceed the renew deadline of 10 s: ";
     assert!(lost.contains(text), "{lost}");
     assert!(lost.contains(": no response within "), "{lost}");
 }
