@@ -193,7 +193,7 @@ fn evaluate(
 /// Calls each overload 20 times with large arguments and a small budget. An overload with large results must exceed the
 /// budget.
 #[test]
-fn results_of_every_overload_count_against_budget() {
+fn results_of_all_overloads_are_counted_against_budget() {
     let (mut n_checked, mut n_exceeded) = (0, 0);
     let env = mutation_env(KubernetesVersion::DEFAULT);
     for function in env.library().functions() {

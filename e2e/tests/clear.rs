@@ -104,7 +104,7 @@ async fn apply_as(client: &Client, name: &str, manager: &str, status: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_removes_only_own_conditions() {
+async fn clear_command_removes_only_own_conditions() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
@@ -254,7 +254,7 @@ async fn conditions_with_other_owners_stay_correct_and_are_cleared() {
 
 /// A running leader would restore a removed status.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_with_running_leader_does_nothing() {
+async fn clear_command_with_running_leader_does_nothing() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     create(&client, "sound", DEPLOYMENTS, "object.spec.replicas <= 5").await;
@@ -288,7 +288,7 @@ async fn clear_with_running_leader_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clear_reports_missing_permission() {
+async fn clear_command_reports_missing_permission() {
     let control_plane = ControlPlane::builder()
         .user(User::new("nobody", &["system:authenticated"]))
         .start()

@@ -294,7 +294,7 @@ async fn conditions_of_policy_change_with_its_crd() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn restart_writes_nothing() {
+async fn restarted_controller_writes_no_status() {
     let mut control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());

@@ -159,7 +159,7 @@ async fn conditions_are_kept_while_aggregated_api_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn policy_of_crd_during_api_server_restart_is_not_written() {
+async fn status_for_policy_of_crd_is_not_written_during_api_server_restart() {
     let mut control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let properties = json!({"spec": {

@@ -525,7 +525,7 @@ async fn replicas_killed_at_random_have_consistent_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hand_over_with_default_lease_is_quick() {
+async fn handover_with_default_lease_is_quick() {
     let (control_plane, directory) = audited(AUDIT_POLICY, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
     create_policies(&client).await;

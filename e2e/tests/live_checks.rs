@@ -55,7 +55,7 @@ webhooks:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_live_covers_mutating_policies_and_webhooks() {
+async fn live_check_covers_mutating_policies_and_webhooks() {
     let bench = Bench::start().await;
     bench.install_crd();
     bench.apply(ADMISSION);

@@ -22,7 +22,7 @@ mod support;
 use support::{Bench, TIMEOUT, plugins, policy, rules};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_live_uses_schemas_of_the_cluster() {
+async fn live_check_uses_schemas_of_the_cluster() {
     let bench = Bench::start().await;
     bench.install_crd();
     let file = bench.file(
@@ -84,7 +84,7 @@ async fn check_live_uses_schemas_of_the_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_live_reads_policies_of_the_cluster() {
+async fn live_check_reads_policies_of_the_cluster() {
     let bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
@@ -157,7 +157,7 @@ async fn check_live_reads_policies_of_the_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_live_reports_forbidden_and_unavailable_reads() {
+async fn live_check_reports_forbidden_and_unavailable_reads() {
     let bench = Bench::start().await;
     bench.apply(&policy("sound", "object.spec.size <= 5"));
 
@@ -209,7 +209,7 @@ async fn check_live_reports_forbidden_and_unavailable_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_without_controller_evaluates_policies() {
+async fn policies_are_evaluated_by_status_command_without_controller() {
     let bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
@@ -516,7 +516,7 @@ fn await_line(lines: &Receiver<String>, begin: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_watch_prints_changes_until_stopped() {
+async fn status_command_prints_changes_until_stopped() {
     let mut bench = Bench::start().await;
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));

@@ -159,7 +159,7 @@ fn is_predicted(field: &str, ours: &[Rejection]) -> bool {
 /// from files. `VAP_CORPUS_DIR` adds the webhook configurations of a corpus, and `VAP_WEBHOOK_REJECTIONS` sets the
 /// number of their mutants.
 #[tokio::test(flavor = "multi_thread")]
-async fn check_rejects_what_the_api_server_rejects() {
+async fn objects_rejected_by_the_api_server_are_rejected_by_check() {
     let n = from_environment("VAP_REJECTIONS", 600).unwrap();
     let seed = from_environment("VAP_REJECTIONS_SEED", 1).unwrap();
     let mut mutants = rejections::mutants(seed, n).unwrap();

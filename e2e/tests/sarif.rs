@@ -63,7 +63,7 @@ fn sarif(paths: &[&str]) -> Value {
 }
 
 #[test]
-fn sarif_report_is_valid_by_the_official_schema() {
+fn sarif_report_is_valid_against_the_official_schema() {
     let schema = schema();
     let mut n_results = 0;
     for paths in [

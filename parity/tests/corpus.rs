@@ -47,7 +47,7 @@ fn corpus_files_are_all_accepted() {
 
 /// For most validations without params and authorizer, `test init` finds a request that is denied.
 #[test]
-fn test_init_finds_denied_requests_for_most_validations() {
+fn init_command_finds_denied_requests_for_most_validations() {
     let corpus = corpus::directory().unwrap();
     let options = vap_status_controller::cli::test::Options {
         paths: vec![corpus.join("policies")],

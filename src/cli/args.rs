@@ -221,7 +221,7 @@ pub enum Command {
     /// Explain a rule of `check`, or a field of PolicyProbe
     ///
     /// Prints the levels, objects and versions of a rule, an example and a remedy. Without RULE, lists all rules, one per
-    /// line. For other words, lists the rules that contain them. For KIND.FIELD, describes a field of the kinds of
+    /// line. For search words, lists the rules that contain them. For KIND.FIELD, describes a field of the kinds of
     /// vap-status.dev, such as PolicyProbe, as `kubectl explain` does, but without a cluster.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
@@ -386,7 +386,7 @@ pub struct CheckArgs {
     /// Check again whenever a file changes, until interrupted. Requires files as input, and the format text or `concise`
     #[arg(short, long, conflicts_with_all = ["fix", "diff", "write_baseline", "live"])]
     pub watch: bool,
-    /// Also exit 1 if there are notes about parts that could not be checked
+    /// Also exit 1 if there are notes about parts of the input that could not be checked
     #[arg(long)]
     pub strict: bool,
     /// Exit 0 even if there are findings

@@ -28,7 +28,7 @@ pub(crate) enum CliError {
         resource: Option<String>,
     },
     #[error(
-        "the API server at {0} does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later"
+        "the API server at {0} does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; this API requires Kubernetes 1.30 or later"
     )]
     NotServed(String),
     #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all policies")]

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn name_forms_of_kubectl_are_accepted() {
+    fn names_are_accepted_in_all_forms_of_kubectl() {
         check(&[], Ok(&[]));
         check(&["a", "b", "a"], Ok(&["a", "b"]));
         check(

@@ -150,7 +150,7 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_PROFILE", value_enum, default_value_t)]
     pub profile: ProfileArgument,
 
-    /// Interval at which discovery is polled; changes of CRDs are detected immediately
+    /// Interval at which discovery is polled; CRD changes are detected immediately
     #[arg(long, env = "VAP_REFRESH_INTERVAL", value_parser = duration::parse, default_value = "10s",
           value_name = "DURATION")]
     pub refresh_interval: Duration,
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn option_ready_requires_accepts_a_list() {
+    fn list_of_conditions_is_accepted_by_option_ready_requires() {
         let run = run(&[
             "--ready-requires",
             "Compiled,ParamsResolved",
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_clear_command_are_name_of_lease_and_force() {
+    fn options_of_clear_command_are_force_and_name_of_lease() {
         for (arguments, is_forced) in [(&["--force"][..], true), (&[], false)] {
             let command = ["vap-status-controller", "clear", "--lease-name=it"];
             let command = command.iter().chain(&["--lease-namespace=there"]);

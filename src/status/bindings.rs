@@ -150,9 +150,9 @@ pub(super) fn verdict(state: &BindingsState, effect: Effect) -> Verdict {
             "bindings"
         };
         let consequence = if effect.is_mutating() {
-            "it changes no request"
+            "the policy changes no request"
         } else {
-            "it is not enforced"
+            "the policy is not enforced"
         };
         let names = message::list(&names);
         let message = format!(
@@ -410,15 +410,15 @@ mod tests {
                 read(vec![without_resources()]),
                 validating,
                 void(
-                    "the rules of the binding void match no resource that the cluster serves; it is not enforced",
+                    "the rules of the binding void match no resource that the cluster serves; the policy is not enforced",
                 ),
             ),
             (
                 read(vec![without_resources(), without_resources()]),
                 mutating,
                 void(
-                    "the rules of the bindings void, void match no resource that the cluster serves; it changes no \
-                     request",
+                    "the rules of the bindings void, void match no resource that the cluster serves; the policy \
+                     changes no request",
                 ),
             ),
         ];

@@ -120,7 +120,7 @@ fn advised_guarded_expression_compiles() {
 }
 
 #[test]
-fn has_macro_without_field_selection_gets_advice() {
+fn presence_test_without_field_selection_gets_advice() {
     let macro_call = "invalid-macro-call";
     for (expression, advice) in [
         (

@@ -228,7 +228,7 @@ fn expression_that_yaml_reads_as_a_tag_is_quoted_by_fix() {
 
 /// A misspelled item is removed if the list already contains the correct item.
 #[test]
-fn items_that_a_list_has_already_are_removed() {
+fn duplicate_items_of_list_are_removed() {
     const BINDING: &str = "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
         metadata: {name: a}\nspec:\n  policyName: p\n  validationActions:";
     let binding = |actions: &str| format!("{}{BINDING}{actions}\n", policy(RULE, SOUND));
@@ -401,7 +401,7 @@ fn suppressed_findings_are_not_fixed() {
 }
 
 #[test]
-fn fix_of_standard_input_fails_and_json_has_fixes() {
+fn standard_input_cannot_be_fixed_but_json_has_fixes() {
     for flag in ["--fix", "--diff"] {
         let (out, err, exit) = vap(&["-", flag]);
         assert_eq!((out.as_str(), exit), ("", Exit::Failed));

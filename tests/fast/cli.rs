@@ -357,7 +357,7 @@ fn long_messages_are_truncated_only_in_terminals() {
 }
 
 #[test]
-fn color_changes_no_column_of_table() {
+fn table_with_colors_has_same_columns() {
     let plain = render::table(&all(), now(), terminal(80), false);
     let painted = render::table(
         &all(),
@@ -467,7 +467,7 @@ fn long_source_excerpt_is_shown_around_caret() {
 }
 
 #[test]
-fn state_of_policy_depends_on_ready_and_its_generation() {
+fn state_of_policy_depends_on_condition_ready_and_its_generation() {
     let states: Vec<_> = all().policies.iter().map(|policy| policy.state).collect();
     assert_eq!(
         states,
@@ -492,7 +492,7 @@ fn state_of_policy_depends_on_ready_and_its_generation() {
 }
 
 #[test]
-fn status_exits_cleanly_only_if_all_policies_are_ready() {
+fn exit_of_status_is_clean_only_if_all_policies_are_ready() {
     assert_eq!(StatusReport::from_policies(&[]).exit(), Exit::Clean);
     assert_eq!(StatusReport::from_policies(&[sound()]).exit(), Exit::Clean);
     for other in [
@@ -510,7 +510,7 @@ fn status_exits_cleanly_only_if_all_policies_are_ready() {
 }
 
 #[test]
-fn excluded_policies_do_not_fail_the_status() {
+fn excluded_policies_do_not_affect_exit_of_status() {
     let exclusion = Exclusion::new(&["untouched*".parse().unwrap()], None);
     let report = StatusReport::with_exclusion(&[sound(), untouched()], &exclusion);
     assert_eq!(report.policies.last().unwrap().state, State::Excluded);
@@ -537,7 +537,7 @@ fn excluded_policies_do_not_fail_the_status() {
 }
 
 #[test]
-fn plugin_checks_policies_without_status() {
+fn policies_without_current_status_are_evaluated_by_plugin() {
     let report = StatusReport::from_policies(&[sound(), stale(), untouched()]);
     let without_status: Vec<_> = report.without_current_status().map(str::to_owned).collect();
     assert_eq!(

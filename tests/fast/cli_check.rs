@@ -58,7 +58,7 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
-fn help_names_corrections() {
+fn help_of_findings_proposes_corrections() {
     check("helps", Profile::Truthful, Exit::Findings);
 }
 

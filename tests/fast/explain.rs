@@ -97,7 +97,7 @@ fn unknown_rule_is_usage_error() {
 }
 
 #[test]
-fn search_words_list_matching_rules() {
+fn rules_that_match_search_words_are_listed() {
     let (out, err, exit) = vap(&["absent"]);
     assert_eq!((err.as_str(), exit), ("", Exit::Clean));
     golden::compare("tests/cli_explain/absent.txt", &out);

@@ -389,7 +389,7 @@ fn chart_accepts_each_condition_that_ready_can_require() {
 }
 
 #[test]
-fn images_chart_and_extension_have_version_of_package() {
+fn version_of_package_is_used_in_images_and_chart_and_extension() {
     let version = env!("CARGO_PKG_VERSION");
     let image = format!("vap-status-controller:{version}");
     let deployment = yaml("config/controller/deployment.yaml");

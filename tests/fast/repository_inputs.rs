@@ -133,7 +133,7 @@ fn hints_fit_expressions_about_old_objects() {
 }
 
 #[test]
-fn sum_of_maps_and_has_macro_on_old_self_have_hints() {
+fn presence_test_of_old_self_and_sum_of_maps_have_hints() {
     let help = |expression: &str| findings(&policy("a", "CREATE, UPDATE", expression)).join("\n");
     assert!(help("has(oldSelf)").contains("write `oldObject != null`"));
     let sum = help("(object.metadata.labels + {'a': 'b'}).size() > 1");
@@ -192,7 +192,7 @@ fn invalid_operation_delete_of_mutating_policy_causes_no_other_findings() {
 }
 
 #[test]
-fn binding_that_matches_no_request_does_not_hide_absent_fields() {
+fn binding_that_matches_no_request_hides_no_absent_field_findings() {
     let policy = policy("a", "CREATE", "object.metadata.labels.size() > 0");
     for resources in [
         "resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [daemonsets]}]",

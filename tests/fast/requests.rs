@@ -160,7 +160,7 @@ fn case_that_depends_on_allocated_service_fields_is_pending() {
 }
 
 #[test]
-fn params_have_stored_defaults() {
+fn params_have_metadata_of_stored_objects() {
     let params = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "limits", "namespace": "default"},
         "data": {"max": "3"}});
     let policy = json!({
@@ -191,7 +191,7 @@ fn params_have_stored_defaults() {
 }
 
 #[test]
-fn scale_selector_is_used_if_given() {
+fn selector_of_scale_is_used_if_given() {
     let scale = |status: Value| {
         let scale = |replicas: i64| {
             json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a"},

@@ -74,7 +74,7 @@ fn binding_without_policy_name_binds_only_policies_of_its_directory() {
 }
 
 #[test]
-fn containers_are_not_ignored_if_another_policy_checks_them() {
+fn ignored_containers_are_not_reported_if_another_policy_checks_them() {
     let check = |list: &str| {
         format!(
             "  validations: [{{expression: 'object.spec.{list}.all(c, \

@@ -368,7 +368,7 @@ fn subresource_bypasses_are_reported() {
 }
 
 #[test]
-fn policies_that_updates_bypass_are_reported() {
+fn policies_bypassed_by_updates_are_reported() {
     let created = |group: &str, resource: &str, text: &str| {
         let spec = spec(&[group], &[resource], &["CREATE"], text);
         found_of(&spec, &[Rule::UnwatchedOperation])

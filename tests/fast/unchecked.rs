@@ -585,7 +585,7 @@ fn parameter_not_found_action_has_a_default_in_v1alpha1() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
-fn eval_and_audit_report_policies_that_were_not_evaluated() {
+fn policies_that_were_not_evaluated_are_reported_by_eval_and_audit() {
     let spec = validation("object.spec.replicas < 5");
     let policy = policy(
         ("apps", "v1", "deployments', 'deployments/scale"),

@@ -133,7 +133,7 @@ fn unserved_api_versions_of_each_version_are_reported() {
 
 /// An API server that is too new may have the function, so the error is not certain.
 #[test]
-fn compile_error_in_version_that_is_too_new_is_unsupported() {
+fn expression_with_compile_error_is_unsupported_if_version_is_too_new() {
     let kind_in = |minor| {
         let policy = json!({"spec": {"validations": [{"expression": "object.nextYear()"}]}});
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
@@ -203,7 +203,7 @@ spec:
 ";
 
 #[test]
-fn findings_of_some_versions_list_these_versions() {
+fn findings_for_some_versions_show_these_versions() {
     let options = Options {
         paths: vec!["-".into()],
         version: Some(KubernetesVersion::new(37)),

@@ -105,7 +105,7 @@ fn count_page(page: &str, offender: &mut impl FnMut(usize, String)) {
 }
 
 #[test]
-fn forbidden_prose_functions_and_locals_are_found() {
+fn forbidden_words_in_comments_and_names_are_found() {
     let source = "/// What is told. Of it\n// Source: told\nlet told = 1; // told\nfn what_is() {}\n    //! Where a\n";
     let mut offenders = Vec::new();
     count_source(source, &mut |line, key| offenders.push((line, key)));

@@ -241,7 +241,7 @@ fn json_and_yaml_escape_control_characters() {
 }
 
 #[test]
-fn status_findings_exit_1_by_default() {
+fn status_command_exits_1_by_default_if_a_policy_is_not_ready() {
     let url = serve(&[
         (
             LIST,

@@ -91,7 +91,7 @@ fn wrong_rule_of_a_binding_hides_no_findings_of_another_file() {
 }
 
 #[test]
-fn check_exit_status_depends_on_findings_and_flags() {
+fn exit_status_of_check_depends_on_findings_and_flags() {
     assert_eq!(code(&run(&[SOUND])), 0);
     assert_eq!(code(&run(&[WRONG])), 1);
     assert_eq!(code(&run(&[WRONG, "--exit-zero"])), 0);
@@ -103,7 +103,7 @@ fn check_exit_status_depends_on_findings_and_flags() {
 }
 
 #[test]
-fn unknown_results_fail_with_strict() {
+fn unknown_results_fail_with_strict_flag() {
     assert_eq!(code(&run(&[MISSING_PARAM_KIND])), 0);
     assert_eq!(code(&run(&[MISSING_PARAM_KIND, "--strict"])), 1);
     assert_eq!(
@@ -319,7 +319,7 @@ fn check_of_hostile_input_terminates() {
 }
 
 #[test]
-fn check_help_has_example_and_exit_statuses() {
+fn help_of_check_has_example_and_exit_statuses() {
     let help = stdout(&run(&["--help"]));
     assert!(
         help.contains("kustomize build . | kubectl vap check -"),
@@ -338,7 +338,7 @@ fn next_report(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Str
 }
 
 #[test]
-fn watch_checks_again_after_each_change() {
+fn watch_flag_repeats_check_after_each_change() {
     let root = directory("watch");
     let policy = root.join("policy.yaml");
     fs::copy(WRONG, &policy).unwrap();
@@ -387,7 +387,7 @@ fn watch_checks_again_after_each_change() {
 }
 
 #[test]
-fn watch_requires_files_and_a_human_readable_format() {
+fn watch_flag_requires_files_and_a_human_readable_format() {
     for (arguments, message) in [
         (
             vec!["--watch", "-"],

@@ -204,7 +204,7 @@ fn eval_accepts_admission_review() {
 }
 
 #[test]
-fn eval_invalid_request_is_usage_error() {
+fn invalid_request_of_eval_is_usage_error() {
     let check = |arguments: &[&str], stdin: &str, part: &str| {
         let arguments = [&["eval", POLICY], arguments].concat();
         let ran = vap(&arguments, stdin);
@@ -245,7 +245,7 @@ fn audit(arguments: &[&str], stdin: &str, status: i32) -> Value {
 }
 
 #[test]
-fn audit_counts_and_lists_objects() {
+fn objects_are_counted_and_listed_by_audit() {
     let report = audit(&["-f", "docs/examples/manifests.yaml"], "", 1);
     let summary = &report["summary"];
     let count = |name: &str| summary[name].as_u64().unwrap();
@@ -336,7 +336,7 @@ fn location_of_a_finding_is_followed_by_kind_of_object() {
 }
 
 #[test]
-fn audit_lists_distinct_messages() {
+fn audit_shows_distinct_messages() {
     let audit = |name: &str, replicas: &[i64]| {
         let objects: Vec<Value> = replicas
             .iter()
@@ -406,7 +406,7 @@ fn audit_without_objects_fails() {
 }
 
 #[test]
-fn policies_for_other_requests_are_not_audited() {
+fn policies_without_matching_audit_operation_are_not_audited() {
     let text = fs::read_to_string(POLICY).unwrap();
     let object = deployment("web", 60).to_string();
     let audit = |name: &str, from: &str, to: &str, flags: &[&str]| {
@@ -509,7 +509,7 @@ fn audit_expands_lists() {
 
 /// An object that cannot be decoded is part of the report, and does not affect other objects.
 #[test]
-fn audit_lists_undecodable_objects() {
+fn audit_shows_undecodable_objects() {
     let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
     let deep = format!(
         "{{\"apiVersion\": \"apps/v1\", \"kind\": \"Deployment\", \"metadata\": {{\"name\": \"deep\"}}, \"spec\": {deep}}}"
@@ -662,7 +662,7 @@ fn diff(new: &str, status: i32) -> Value {
 }
 
 #[test]
-fn diff_groups_changes_by_cause() {
+fn changes_in_diff_are_grouped_by_cause() {
     let text = fs::read_to_string(POLICY).unwrap();
     let same = diff(&text, 0);
     assert_eq!(same["summary"]["objects"], 4);

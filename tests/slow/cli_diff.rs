@@ -294,7 +294,7 @@ fn check_versions(cases: &[VersionCase]) {
 }
 
 #[test]
-fn diff_lists_changed_settings() {
+fn diff_shows_changed_settings() {
     check_versions(&[
         (
             "failure-policy",
@@ -362,7 +362,7 @@ fn diff_lists_changed_settings() {
 }
 
 #[test]
-fn diff_lists_changed_annotations() {
+fn diff_shows_changed_annotations() {
     check_versions(&[
         (
             "reason-error",
@@ -405,7 +405,7 @@ fn diff_lists_changed_annotations() {
 }
 
 #[test]
-fn diff_lists_part_that_differs_for_denied_request() {
+fn diff_shows_part_that_differs_for_denied_request() {
     let policy = CONFIG_MAPS.replace("== 'b'", "== 'c'");
     let warned = policy.replace("[Deny]", "[Warn]");
     let same = "1 with the same decision, another";

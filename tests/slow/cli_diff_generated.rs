@@ -56,7 +56,7 @@ fn changes_are_shown_for_generated_requests() {
                 "spec.validations[0] changed; the decision is the same for every compared request",
                 "- variables.replicas <= 50",
                 "+ variables.replicas < 51",
-                "generated requests: 1 expression changed without a difference in the generated requests",
+                "generated requests: 1 expression changed, but no difference was found in the generated requests",
             ],
         ),
         (
@@ -231,7 +231,7 @@ fn changed_bindings_and_params_are_shown_for_generated_requests() {
             &[
                 "match constraints or bindings: matched -> no binding",
                 "1 allowed now, denied before",
-                "the binding `limits` was removed; the new version has no binding, so it has no effect",
+                "the binding `limits` was removed; the new version has no effect, because it has no binding",
             ],
         ),
     ];

@@ -89,7 +89,7 @@ fn misspelled_probe_fields_are_reported() {
 }
 
 #[test]
-fn check_reports_unknown_policy_of_probe() {
+fn unknown_policy_of_probe_is_reported_by_check() {
     for (name, policy, texts) in [
         (
             "known",
@@ -213,7 +213,7 @@ fn probe_of_missing_policy_is_reported() {
 }
 
 #[test]
-fn unmatched_bindings_show_the_reason() {
+fn reason_for_unmatched_bindings_is_shown() {
     let binding = |name: &str, resources: &str| {
         format!(
             "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
@@ -393,7 +393,7 @@ fn hints_do_not_repeat_mistakes() {
                 "secret-guard",
                 &validation("object.kind != 'DEPLOYMENT' ? object.spec.hostPID == true : true"),
             ),
-            "the rules also match Deployment, which lacks the field: the test of the kind misspells it as `DEPLOYMENT`",
+            "the rules also match Deployment, which lacks the field: the test misspells the kind as `DEPLOYMENT`",
             "test `object.kind` first",
         ),
         (

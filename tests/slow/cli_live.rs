@@ -99,7 +99,7 @@ fn cluster() -> Config {
 
 /// Uses formats without ages, because ages depend on the current time.
 #[test]
-fn status_reports_policies_and_opted_in_kinds() {
+fn status_command_shows_policies_and_opted_in_kinds() {
     check(
         "status",
         cluster(),
@@ -124,7 +124,7 @@ fn status_reports_policies_and_opted_in_kinds() {
 }
 
 #[test]
-fn version_shows_plugin_controller_and_server() {
+fn version_command_shows_versions_of_plugin_and_controller_and_server() {
     let commands = [
         "version",
         "version -o json",
@@ -135,13 +135,13 @@ fn version_shows_plugin_controller_and_server() {
 }
 
 #[test]
-fn unreadable_lease_is_an_error_of_version() {
+fn unreadable_lease_is_an_error_of_version_command() {
     let config = cluster().fault("/apis/coordination.k8s.io/v1/*", 403, "lease is forbidden");
     check("version_no_lease", config, &["version"]);
 }
 
 #[test]
-fn status_reads_all_pages() {
+fn status_command_reads_all_pages() {
     let config = Config {
         page_size: 1,
         ..cluster()
@@ -154,7 +154,7 @@ fn status_reads_all_pages() {
 }
 
 #[test]
-fn check_live_reports_policies_of_the_cluster_and_files() {
+fn live_check_reports_policies_of_the_cluster_and_files() {
     check(
         "check",
         cluster(),
@@ -172,7 +172,7 @@ fn check_live_reports_policies_of_the_cluster_and_files() {
 }
 
 #[test]
-fn audit_live_evaluates_stored_objects() {
+fn live_audit_evaluates_stored_objects() {
     check(
         "audit",
         cluster(),
@@ -189,7 +189,7 @@ fn audit_live_evaluates_stored_objects() {
 }
 
 #[test]
-fn eval_live_uses_bindings_and_params_of_the_cluster() {
+fn live_eval_uses_bindings_and_params_of_the_cluster() {
     check(
         "eval",
         cluster(),
@@ -203,7 +203,7 @@ fn eval_live_uses_bindings_and_params_of_the_cluster() {
 }
 
 #[test]
-fn diff_live_compares_file_with_cluster() {
+fn live_diff_compares_file_with_cluster() {
     check(
         "diff",
         cluster(),
@@ -216,7 +216,7 @@ fn diff_live_compares_file_with_cluster() {
 }
 
 #[test]
-fn upgrade_check_live_compares_stored_objects() {
+fn live_upgrade_check_compares_stored_objects() {
     check(
         "upgrade",
         cluster(),
@@ -335,7 +335,7 @@ fn policies_that_are_not_served_are_an_error() {
 }
 
 #[test]
-fn check_uses_supported_version_nearest_to_version_of_cluster() {
+fn supported_version_nearest_to_version_of_cluster_is_used() {
     for version in ["29", "31", "99"] {
         let config = Config {
             version: ("1", version),

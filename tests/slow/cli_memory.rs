@@ -67,7 +67,7 @@ fn files(name: &str, files: &[(&str, &Value)]) -> PathBuf {
 }
 
 #[test]
-fn test_command_reports_pending_if_memory_is_exceeded() {
+fn cases_are_pending_if_memory_is_exceeded() {
     for failure_policy in ["Fail", "Ignore"] {
         let policy = policy(failure_policy, &doubling());
         let folder = files(

@@ -36,7 +36,7 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
-fn test_report_has_passed_failed_and_pending_cases() {
+fn report_of_test_command_has_passed_failed_and_pending_cases() {
     let report = report(&["tests/cli_test/files"]);
     compare("files.txt", &test::render::text(&report, PLAIN, false));
     compare(
@@ -135,7 +135,7 @@ fn invalid_definitions_are_reported() {
 
 /// A case about a webhook expects that the webhook is called, or that it is not called.
 #[test]
-fn webhook_cases_expect_calls() {
+fn webhook_cases_compare_expected_and_actual_calls() {
     let report = report(&["tests/cli_test/webhooks.yaml"]);
     compare("webhooks.txt", &test::render::text(&report, PLAIN, true));
     let summary = report.summary;
@@ -494,7 +494,7 @@ fn init_generates_probes_that_pass() {
 /// The API server checks a request before it evaluates policies. The denied requests from `init` must pass these
 /// checks.
 #[test]
-fn init_requests_are_valid() {
+fn requests_generated_by_init_are_valid() {
     let denied = |resource: &str, expression: &str| {
         let (group, resource) = resource.split_once('/').unwrap();
         let policy = format!(

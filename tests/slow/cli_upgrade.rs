@@ -320,7 +320,7 @@ fn invalid_pairs_of_versions_are_usage_errors() {
 }
 
 #[test]
-fn strict_flag_fails_for_undecided_policies() {
+fn undecided_policies_fail_with_strict_flag() {
     let words = command("undecided", "--from 1.36 --strict");
     assert_eq!(run(&words).status, 2);
     let words = command("unchanged", "--from 1.36 --strict");

@@ -254,7 +254,7 @@ fn action_builds_plugin_with_its_own_toolchain() {
 }
 
 #[test]
-fn action_check_sets_outputs() {
+fn check_step_of_action_sets_outputs() {
     let folder = directory("action");
     fs::create_dir(folder.join("with space")).unwrap();
     fs::write(folder.join("with space/policy.yaml"), POLICY).unwrap();
@@ -320,7 +320,7 @@ fn action_check_sets_outputs() {
 }
 
 #[test]
-fn action_install_verifies_checksum() {
+fn install_step_of_action_verifies_checksum() {
     let folder = directory("install");
     let plugin = folder.join("kubectl-vap");
     fs::copy(env!("CARGO_BIN_EXE_kubectl-vap"), &plugin).unwrap();

@@ -176,7 +176,7 @@ spec:
 ";
 
 #[test]
-fn fix_applies_rounds_and_keeps_line_endings() {
+fn fixes_are_applied_in_rounds_and_keep_line_endings() {
     for text in [NESTED.to_owned(), NESTED.replace('\n', "\r\n")] {
         let path = directory("fix_rounds", &[("nested.yaml", &text)]).join("nested.yaml");
         let path = path.to_str().unwrap();

@@ -631,7 +631,7 @@ fn credential_program_does_not_read_messages_of_the_editor() {
 }
 
 #[test]
-fn end_without_shutdown_has_exit_status_1() {
+fn server_that_ends_without_shutdown_has_exit_status_1() {
     let directory = workspace("end", &[]);
     let mut client = Client::start(&directory);
     client.notify("exit", &Value::Null);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_and_since_1_37_reviews_are_exempt_from_webhooks() {
+    fn reviews_are_exempt_from_webhooks_since_1_37_and_configurations_always() {
         let own = "admissionregistration.k8s.io";
         let table = [
             (own, "validatingadmissionpolicies", [true, true]),

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn null_and_other_fields_of_webhook_are_ignored() {
+    fn null_and_unused_fields_of_webhook_are_ignored() {
         let webhook = json!({
             "name": "a", "rules": [], "failurePolicy": null, "clientConfig": {},
             "matchConditions": [{"name": "c", "expression": "true"}],

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn merge_reports_if_it_changed_the_class() {
+    fn class_merge_returns_true_only_if_class_changes() {
         let range = |n: u32| Item::Range(2 * n, 2 * n);
         let mut merged = class(&[DIGITS], false);
         assert!(!merged.merge(class(&[DIGITS], false)));

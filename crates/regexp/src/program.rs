@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn match_is_charged_for_parsing_building_and_text() {
+    fn match_cost_includes_parsing_and_building_and_text() {
         let pattern = "is_match_charges_";
         let n_states = pattern.len() + 1;
         for text in ["", "text"] {

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn estimated_bytes_count_each_class_once() {
+    fn estimate_of_bytes_includes_equal_classes_once() {
         let (one, two) = (size("[ac]x[ac]"), size("[ac]x[bd]"));
         let of_instructions = 4 * (INSTRUCTION_BYTES + SEARCH_BYTES);
         assert_eq!(one.machine_bytes(), of_instructions + 2 * RANGE_BYTES);

@@ -122,7 +122,7 @@ mod tests {
     ";
 
     #[test]
-    fn skip_entries_match_paths_and_prefixes() {
+    fn entries_of_skip_list_match_paths_and_prefixes() {
         let list = SkipList::parse(LIST).unwrap();
         assert_eq!(list.reason("a/b/x"), Some("none"));
         assert_eq!(list.reason("a/bb/x"), None);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn skip_list_with_no_or_two_reasons_for_a_test_is_invalid() {
+    fn test_with_no_or_two_reasons_makes_skip_list_invalid() {
         for text in [
             "[[skip]]\ntests = ['a']",
             "[[skip]]\nreason = ' '\ntests = ['a']",

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn line_is_not_quiet_if_one_percent_of_policies_have_alarms() {
+    fn result_is_quiet_only_if_alarms_are_below_one_percent() {
         let line = |sound, alarmed| WitnessesLine {
             sound,
             alarmed,

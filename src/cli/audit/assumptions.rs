@@ -61,9 +61,9 @@ pub(in crate::cli) fn for_policy(
             }
             RequestFact::NamespaceObject if !context.has_namespaces => {
                 let assumed = if policy_set.namespaces.is_empty() {
-                    "the input has no namespaces: each namespace is assumed to have only the label with its name"
+                    "the input has no namespaces: each namespace is assumed to have only the label `kubernetes.io/metadata.name`"
                 } else {
-                    "a namespace that is not in the input has only the label with its name"
+                    "a namespace that is not in the input has only the label `kubernetes.io/metadata.name`"
                 };
                 add(read.as_str(), assumed.to_owned());
             }
@@ -78,7 +78,8 @@ pub(in crate::cli) fn for_policy(
     }
     let selects = policy.has_namespace_selector();
     if selects && !context.has_namespaces && !policy.reads.contains(&RequestFact::NamespaceObject) {
-        let assumed = "a namespace that is not in the input has only the label with its name";
+        let assumed =
+            "a namespace that is not in the input has only the label `kubernetes.io/metadata.name`";
         add("namespaceSelector", assumed.to_owned());
     }
     let rules = matching::rules(&policy.object.value);

@@ -74,7 +74,7 @@ pub(super) fn run(
     let shares_files = args.files.is_empty() && !is_live;
     if n_stdin > 1 || (shares_files && n_stdin > 0) {
         let message =
-            "standard input can contain either policies or objects; use files for the others";
+            "standard input can contain either policies or objects; pass the others as files";
         return Err(CliError::Usage(message.to_owned()));
     }
     let mut findings = std::mem::take(&mut setup.findings);

@@ -27,7 +27,7 @@ const MAX_WORDS: usize = 60;
 pub(in crate::cli) struct Plan {
     pub(in crate::cli) options: Options,
     pub(in crate::cli) settings: Settings,
-    /// True if notes about parts that could not be checked affect the exit status.
+    /// True if notes about parts of the input that could not be checked affect the exit status.
     pub(in crate::cli) is_strict: bool,
 }
 

@@ -68,11 +68,11 @@ fn directive(words: &str) -> Directive {
         return invalid(message, FORM);
     }
     if id.is_empty() {
-        return invalid("the comment names no rule".to_owned(), FORM);
+        return invalid("the comment contains no rule id".to_owned(), FORM);
     }
     if id == ALL {
         let message = "a comment cannot allow all rules".to_owned();
-        return invalid(message, "specify the rule that the finding shows");
+        return invalid(message, "specify the rule that is shown in the finding");
     }
     let first = id.split_whitespace().next().unwrap_or_default();
     let rule = match levels::rule(first) {
@@ -245,8 +245,8 @@ mod tests {
                 "allow absent-field, unused-suppression, why",
                 "`unused-suppression` findings cannot be suppressed by comments",
             ),
-            ("allow", "the comment names no rule"),
-            ("allow , why", "the comment names no rule"),
+            ("allow", "the comment contains no rule id"),
+            ("allow , why", "the comment contains no rule id"),
             ("allow all, why", "a comment cannot allow all rules"),
             ("allow undefined-feild, why", "no rule `undefined-feild`"),
             (

@@ -48,7 +48,7 @@ pub struct Config {
     pub kubernetes_version: Option<VersionRange>,
     /// The checking semantics: this project's, or those of kube-controller-manager.
     pub profile: Option<Profile>,
-    /// True if notes about parts that could not be checked affect the exit status.
+    /// True if notes about parts of the input that could not be checked affect the exit status.
     pub strict: bool,
     /// The file of the baseline, whose findings are not reported.
     pub baseline: Option<PathBuf>,

@@ -60,7 +60,7 @@ pub fn schema() -> Value {
                 "enum": ["truthful", "upstream"],
             },
             "strict": {
-                "description": "true if notes about parts that could not be checked affect the exit status",
+                "description": "true if notes about parts of the input that could not be checked affect the exit status",
                 "type": "boolean",
             },
             "baseline": {

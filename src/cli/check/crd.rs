@@ -69,7 +69,7 @@ pub(in crate::cli) fn check_stored(
             finding.rejected = false;
             finding.severity = Severity::Warning;
             finding.help = Some(
-                "the cluster accepted this definition, but the API server rejects a new definition with this error"
+                "the cluster accepted this definition, but the API server rejects new definitions that have this error"
                     .to_owned(),
             );
         }

@@ -48,7 +48,7 @@ pub(super) fn hint(
         return None;
     }
     let remedy = match misspelled_kind(policy, expression, &names) {
-        Some(name) => format!("the test of the kind misspells it as `{name}`"),
+        Some(name) => format!("the test misspells the kind as `{name}`"),
         None => {
             let lacking = typed.checked.iter().chain(&typed.by_wildcard.checked);
             let lacking = lacking.filter(|gvk| kinds.contains(&message::kind(gvk)));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn hint_names_equivalent_field_of_other_kind() {
+    fn hint_shows_equivalent_field_of_other_kind() {
         let read =
             "`object.kind` first, and read `object.spec.jobTemplate.spec.template` of a CronJob;";
         for (resources, expression, expected) in [

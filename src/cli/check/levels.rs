@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn level_of_first_source_and_of_single_rule_takes_precedence() {
+    fn level_from_first_source_and_level_of_single_rule_take_precedence() {
         let rule = Rule::AbsentField;
         let id = "absent-field";
         check(&[], rule, Some(Severity::Warning));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn check_that_exceeds_time_limit_reports_expression() {
+    fn check_exceeding_time_limit_reports_expression() {
         let endless = || -> u32 {
             working_on("spec.validations[0].expression");
             loop {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn check_that_panics_reports_internal_error() {
+    fn panicking_check_reports_internal_error() {
         let object = object();
         let interrupt = Interrupt::new(|| false);
         let error = run(&object, "policy", &interrupt, || -> u32 { panic!("a bug") }).unwrap_err();

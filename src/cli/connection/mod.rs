@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn explanation_of_404_distinguishes_missing_policy_and_missing_api() {
+    fn explanation_of_404_distinguishes_missing_policy_from_missing_api() {
         let missing = Status::failure("not found", "NotFound").with_code(404);
         let details = StatusDetails {
             name: "a".to_owned(),
@@ -443,7 +443,7 @@ mod tests {
             missing,
             Requested::Policy("a"),
             "the API server at https://host:6443 does not serve admissionregistration.k8s.io/v1 \
-             ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later",
+             ValidatingAdmissionPolicy; this API requires Kubernetes 1.30 or later",
         );
     }
 

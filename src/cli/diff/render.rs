@@ -220,7 +220,7 @@ fn render_setting(out: &mut String, setting: &Setting, terminal: Terminal) {
     if let Some(version) = setting.unbound {
         let _ = write!(
             text,
-            "; the {version} version has no binding, so it has no effect"
+            "; the {version} version has no effect, because it has no binding"
         );
     } else if !setting.affected {
         text.push_str("; ");
@@ -324,7 +324,7 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
             0 => "generated",
             _ => "compared",
         };
-        let text = format!("{n} changed without a difference in the {requests} requests");
+        let text = format!("{n} changed, but no difference was found in the {requests} requests");
         parts.push(painted(&text, YELLOW, terminal));
     }
     let result = match (parts.as_slice(), n_requests) {

@@ -59,7 +59,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "NAME")]
     pub subresource: Option<String>,
     /// The resource of the request, as kubectl names it (deployments, deployments.apps, deployments.v1.apps); needed if
-    /// the object is that of a subresource [default: that of the object's kind]
+    /// the object belongs to a subresource, such as a Scale [default: that of the object's kind]
     #[arg(long, value_name = "RESOURCE", conflicts_with = "request")]
     pub resource: Option<String>,
     /// Evaluate a CEL expression for the request instead of the policies, and print its value; repeatable. The

@@ -284,7 +284,7 @@ fn check_hover(expression: &str, expected: &[&str]) {
 }
 
 #[test]
-fn hover_shows_type_kinds_and_cost() {
+fn hover_shows_type_and_kinds_and_cost() {
     check_hover(
         "object.spec.rep⟨⟩licas <= variables.max",
         &[

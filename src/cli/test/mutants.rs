@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_beyond_limit_are_spread_and_counted() {
+    fn changes_beyond_limit_are_sampled_evenly_and_counted() {
         let changes_of_copies = |n: usize, expression: &str| {
             let validations = vec![json!({"expression": expression}); n];
             let policy = json!({"metadata": {"name": "p"}, "spec": {"validations": validations}});

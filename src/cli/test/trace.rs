@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn if_match_conditions_are_true_validation_determines_decision() {
+    fn validation_determines_decision_if_match_conditions_are_true() {
         let actual = decides(&spec("Fail", "true", &["object.b == 1"]), None);
         assert_eq!(actual, ["spec.validations[0].expression"]);
         let actual = decides(&spec("Fail", "true", &["true", "false"]), None);
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn expression_that_exceeds_budget_decides() {
+    fn expression_that_exceeds_budget_determines_decision() {
         let validations = ["true", "object.a.all(x, x > 0)", "true"];
         let actual = decides(&spec("Fail", "true", &validations), Some(4));
         assert_eq!(actual, ["spec.validations[1].expression"]);

@@ -69,7 +69,7 @@ pub struct UpgradeArgs {
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// A directory with static manifests, which API servers load when they start. Names that end with `.static.k8s.io`
-    /// are allowed in its files only
+    /// are allowed only in this directory
     #[arg(long = "static", value_name = "DIR")]
     pub static_dir: Option<PathBuf>,
     /// The page size of list requests.
@@ -84,7 +84,7 @@ pub struct UpgradeArgs {
     /// Save in FILE a generated request for each change, as a probe that passes only in the old version
     #[arg(long, value_name = "FILE")]
     pub write_probes: Option<PathBuf>,
-    /// Exit 2 if a policy is undecided and no change was found
+    /// Exit 2 if a policy is undecided (effect unknown) and no change was found
     #[arg(long)]
     pub strict: bool,
     /// The output format.

@@ -352,8 +352,8 @@ fn summary(report: &UpgradeReport, terminal: Terminal) -> String {
         ),
         (
             summary.informed,
-            "has only changes of TAKEN, AUDIT or TEXT",
-            "have only changes of TAKEN, AUDIT or TEXT",
+            "has only changes of class TAKEN, AUDIT or TEXT",
+            "have only changes of class TAKEN, AUDIT or TEXT",
             GREEN,
         ),
         (summary.unchanged, "does not change", "do not change", GREEN),

@@ -210,7 +210,7 @@ async fn refresh_with_unexpected_response_kind_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refresh_without_response_times_out() {
+async fn refresh_times_out_without_response() {
     let (client, _) = client(|_| None);
     let error = Discovery::default().refresh(&client).await.unwrap_err();
     assert_eq!(error.to_string(), "no response within 10 s");

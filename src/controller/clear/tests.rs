@@ -58,7 +58,7 @@ fn patches(log: &Log) -> Vec<ReceivedRequest> {
 }
 
 #[tokio::test]
-async fn clear_removes_owned_fields() {
+async fn clear_command_removes_owned_fields() {
     let (client, log) = client(answer);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
@@ -94,7 +94,7 @@ async fn clear_removes_owned_fields() {
 }
 
 #[tokio::test]
-async fn clear_deletes_status_objects() {
+async fn clear_command_deletes_status_objects() {
     let (client, log) = client(|request| {
         Some(match (&request.method, request.path.as_str()) {
             (&Method::GET, path) if path.contains("continue=") => list(&[object("b", "x")], ""),
@@ -127,7 +127,7 @@ async fn clear_deletes_status_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_times_out_without_response() {
+async fn clear_command_times_out_without_response() {
     let (client, _) = client(|_| None);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
@@ -174,7 +174,7 @@ fn lease(holder: &str, n_renewals: usize) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_fails_while_controller_runs() {
+async fn clear_command_fails_while_controller_runs() {
     // The controller's clock is months late, but it renews the Lease every two seconds.
     let (is_clear, n_writes, complaints) =
         clear_with_lease(false, |n_looks| lease("pod-a", n_looks / 4)).await;
@@ -192,7 +192,7 @@ async fn clear_fails_while_controller_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_succeeds_after_controller_stopped_or_was_killed() {
+async fn clear_command_succeeds_after_controller_stopped_or_was_killed() {
     let released = clear_with_lease(false, |_| lease("", 0)).await;
     assert_eq!(released, (true, 1, String::new()));
 
@@ -212,7 +212,7 @@ async fn clear_succeeds_after_controller_stopped_or_was_killed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clear_fails_with_unknown_or_new_leader() {
+async fn clear_command_fails_with_unknown_or_new_leader() {
     let (is_clear, n_writes, complaints) =
         clear_with_lease(false, |_| Reply::failure(403, "user cannot get")).await;
     assert_eq!((is_clear, n_writes), (false, 0));

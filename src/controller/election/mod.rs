@@ -161,7 +161,7 @@ impl Elector {
         tracing::info!(
             lease = self.lease_name(),
             identity = self.election.identity,
-            "leading"
+            "acquired the Lease"
         );
         // As a standby, this instance wrote no statuses. So all subjects are queued now.
         self.context.touch_all();
@@ -189,7 +189,7 @@ impl Elector {
             next = Instant::now() + timing.retry_period;
             if next >= end {
                 return format!(
-                    "renewing the Lease {} has failed for {} s, and another attempt would come after the renew \
+                    "renewing the Lease {} has failed for {} s, and the next attempt would exceed the renew \
                      deadline of {} s: {error}",
                     self.lease_name(),
                     renewed.elapsed().as_secs(),
@@ -357,7 +357,7 @@ impl Elector {
     fn log_holder(&mut self) {
         let holder = self.holder().to_owned();
         if self.logged_holder.as_deref() != Some(&holder) {
-            tracing::info!(lease = self.lease_name(), holder, "standing by");
+            tracing::info!(lease = self.lease_name(), holder, "waiting for the Lease");
             self.logged_holder = Some(holder);
         }
     }

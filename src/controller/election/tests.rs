@@ -277,7 +277,7 @@ async fn unanswered_write_ends_before_takeover() {
     let lost = first.task.await.unwrap().unwrap_err();
     let text = "renewing the Lease vap/lease has failed for ";
     assert!(lost.starts_with(text), "{lost}");
-    let text = " s, and another attempt would come after the renew deadline of 10 s: ";
+    let text = " s, and the next attempt would exceed the renew deadline of 10 s: ";
     assert!(lost.contains(text), "{lost}");
     assert!(lost.contains(": no response within "), "{lost}");
 }
@@ -457,7 +457,7 @@ async fn lease_annotation_has_time_of_last_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lease_annotations_list_exclusions() {
+async fn lease_annotations_contain_exclusions() {
     let server = Shared::default();
     let mut context = context_of(&server, "a");
     let selector = "vendor in (x)".parse().unwrap();

@@ -150,7 +150,7 @@ async fn write_one(
             tracing::warn!(
                 probe = name,
                 "the status of this probe changed 100 times in a minute, backing off: check whether a second \
-                 vap-status-controller of another version or with other permissions writes it"
+                 vap-status-controller with a different version or different permissions writes it"
             );
         }
         return Ok(WriteOutcome::Limited);
@@ -189,7 +189,8 @@ fn log_failure(context: &Context, probe: &Probe, error: &Error) {
         ErrorReason::TooLarge => tracing::error!(
             probe = name,
             %error,
-            "the status of this probe does not fit into the object together with its spec: split the probe; retrying until then"
+            "the spec and status of this probe together exceed the size limit of an object: split the probe; \
+             retrying until then"
         ),
         _ => tracing::warn!(
             probe = name,

@@ -114,7 +114,7 @@ async fn apply_status(
             tracing::warn!(
                 policy = id.to_string(),
                 "the status of this policy changed 100 times in a minute, backing off: check whether a second \
-                 vap-status-controller of another version or with other flags writes it"
+                 vap-status-controller with a different version or different flags writes it"
             );
         }
         return Ok(Skipped::RateLimited.into());

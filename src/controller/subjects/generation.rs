@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_differ_by_uid_number_or_content() {
+    fn generations_differ_if_uid_or_number_or_content_differs() {
         assert_eq!(generation("u", 1, "true"), generation("u", 1, "true"));
         for other in [
             generation("v", 1, "true"),

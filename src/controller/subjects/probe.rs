@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn probe_nested_too_deeply_has_problem_and_policy() {
+    fn probe_nested_too_deeply_has_problem_and_retains_policy() {
         let depth = 9000;
         let probe = read(&format!(
             "{}1{}",

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn description_of_difference_covers_denial_error_and_missing_mutation() {
+    fn differences_by_denial_or_error_or_missing_mutation_are_described() {
         let expects = |applies| Expect {
             applies,
             ..Expect::default()

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn message_of_false_compiled_condition_has_field_and_consequence() {
+fn message_has_field_and_consequence_if_condition_compiled_is_false() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![
             finding(CompileFindingKind::Unsupported, "beyond"),
@@ -70,7 +70,7 @@ fn condition_compiled_is_unknown_for_unsupported_expression_in_too_new_version()
 }
 
 #[test]
-fn message_of_compiled_has_lowest_of_several_versions() {
+fn message_of_condition_compiled_has_lowest_of_several_versions() {
     let facts = Facts::sound().with(|facts| {
         facts.server = ClusterVersion {
             version: KubernetesVersion::new(35).with_patch(4),

@@ -157,7 +157,7 @@ fn message_about_invalid_message_expression_states_that_no_request_is_denied() {
 }
 
 #[test]
-fn type_checked_is_false_for_errors_other_than_compile_errors() {
+fn condition_type_checked_is_false_for_errors_other_than_compile_errors() {
     let costly = "self.names.all(a, self.names.all(b, self.names.all(c, a != b || b != c)))";
     let desired = computed(&[spec(&json!([{"rule": costly}])), spec(&json!([]))]);
     let (state, text) = summary(&desired, ConditionType::TypeChecked);

@@ -284,7 +284,7 @@ fn foreign_condition() -> Condition {
 }
 
 #[test]
-fn ready_is_true_for_valid_policy() {
+fn condition_ready_is_true_for_valid_policy() {
     let desired = Facts::sound().compute(at(100));
     assert_eq!(desired.observed_generation, GENERATION);
     assert_eq!(desired.expression_warnings, []);
@@ -317,7 +317,7 @@ fn ready_is_true_for_valid_policy() {
 }
 
 #[test]
-fn unsupported_expression_makes_compiled_unknown_but_ready_true() {
+fn condition_compiled_is_unknown_but_ready_is_true_for_unsupported_expression() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsupported, "odd()")]);
     check(
@@ -455,7 +455,7 @@ fn condition_resources_matched_is_false_if_no_matched_resource_is_served() {
 }
 
 #[test]
-fn message_of_resources_matched_does_not_count_wildcard_matches() {
+fn message_of_condition_resources_matched_does_not_count_wildcard_matches() {
     let wildcard = |n: usize| MatchedResource {
         gvr: Gvr::new("example.com", "v1", format!("widgets{n}")),
         gvk: Gvk::new("example.com", "v1", "Widget"),
@@ -489,7 +489,7 @@ fn message_of_resources_matched_does_not_count_wildcard_matches() {
 }
 
 #[test]
-fn message_of_resources_matched_lists_unserved_resources() {
+fn message_of_condition_resources_matched_shows_unserved_resources() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
@@ -645,7 +645,7 @@ fn condition_params_resolved_is_unknown_for_undiscovered_kind() {
 }
 
 #[test]
-fn ready_has_reason_of_first_failed_required_condition() {
+fn condition_ready_has_reason_of_first_failed_required_condition() {
     use ConditionType::{Compiled, ParamsResolved, ResourcesMatched, TypeChecked};
     let invalid = |requires: &[ConditionType]| {
         Facts::sound().with(|facts| {

@@ -20,7 +20,7 @@ fn condition_probes_passed_is_absent_without_probes() {
 }
 
 #[test]
-fn bound_condition_of_mutating_policy_lists_no_actions() {
+fn condition_bound_of_mutating_policy_shows_no_actions() {
     let bound = message(&mutating(), ConditionType::Bound);
     assert_eq!(bound, "bound by binding");
     let facts = mutating().with(|facts| facts.bindings = BindingsState::Known(Vec::new()));

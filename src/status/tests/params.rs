@@ -160,7 +160,7 @@ fn condition_params_resolved_depends_on_params_of_bindings() {
 }
 
 #[test]
-fn bound_condition_depends_on_actions_of_bindings() {
+fn condition_bound_depends_on_actions_of_bindings() {
     let bound = |bindings: &[BindingFacts]| {
         let bindings = BindingsState::Known(bindings.to_vec());
         Facts::sound().with(|facts| facts.bindings = bindings)
@@ -211,7 +211,7 @@ fn bound_condition_depends_on_actions_of_bindings() {
 }
 
 #[test]
-fn ready_depends_on_probes() {
+fn condition_ready_depends_on_probes() {
     let probed = |failed: &[(&str, &str)], pending: &[(&str, &str)]| {
         let own = |cases: &[(&str, &str)]| -> Vec<(String, String)> {
             let own = |(case, why): &(&str, &str)| ((*case).to_owned(), (*why).to_owned());
@@ -269,7 +269,7 @@ fn ready_depends_on_probes() {
 }
 
 #[test]
-fn probes_passed_condition_is_retained_only_during_transient_failures() {
+fn condition_probes_passed_is_retained_only_during_transient_failures() {
     let with_probe = |pending: bool, is_transient: bool| {
         let cases = [("z".to_owned(), "no params".to_owned())];
         let probes = ProbesState::Known(vec![ProbeFacts {
@@ -307,7 +307,7 @@ fn probes_passed_condition_is_retained_only_during_transient_failures() {
 }
 
 #[test]
-fn message_of_probes_passed_shows_unreadable_probe() {
+fn message_of_condition_probes_passed_shows_unreadable_probe() {
     let probes = ProbesState::Known(vec![ProbeFacts {
         name: "p".into(),
         problem: Some("its spec cannot be read".into()),

@@ -52,7 +52,7 @@ fn note_is_added_if_param_kind_is_from_earlier_discovery() {
 }
 
 #[test]
-fn note_of_failure_is_repeated_in_ready() {
+fn note_of_failure_is_repeated_in_condition_ready() {
     let unserved = |facts: &mut Facts| {
         facts.matches = Matches::default();
         match_undiscovered(facts);

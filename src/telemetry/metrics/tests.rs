@@ -282,7 +282,7 @@ fn samples_snapshot_is_unaffected_by_later_changes() {
 }
 
 #[test]
-fn samples_with_equal_content_are_shared_and_unused_samples_dropped() {
+fn samples_with_equal_content_are_shared_and_unused_samples_are_dropped() {
     let samples = policies::PolicySamples::default();
     samples.set(&id("a"), sample());
     samples.set(&id("b"), sample());

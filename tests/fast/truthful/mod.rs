@@ -222,7 +222,7 @@ fn variables_and_match_conditions_act_as_guards() {
 }
 
 #[test]
-fn has_macro_acts_as_guard() {
+fn presence_test_acts_as_guard() {
     check_false("has(object.spec.template)");
     check_false("!has(object.spec.template) || object.spec.template.spec.hostNetwork");
     check_false("object.spec.?template.hasValue()");
@@ -509,7 +509,7 @@ fn excluded_resources_are_not_checked() {
 }
 
 #[test]
-fn has_macro_on_unknown_field_has_a_warning() {
+fn presence_test_of_unknown_field_has_a_warning() {
     let pods = json!({"resources": ["pods"]});
     let vain = &[
         "Kind=Pod: WARNING: <input>:1:4: undefined field 'template'",
@@ -531,7 +531,7 @@ fn has_macro_on_unknown_field_has_a_warning() {
 }
 
 #[test]
-fn has_macro_on_required_field_is_always_true() {
+fn presence_test_of_required_field_is_always_true() {
     // A Deployment always has `template`, so only pods reach the other branch.
     check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(

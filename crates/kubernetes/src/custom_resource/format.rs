@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_of_other_strings_follow_upstream() {
+    fn formats_of_numbers_colors_and_addresses_follow_upstream() {
         check(
             "ssn",
             &["111 22 3333", "111-22 3333"],

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_of_other_types_are_ignored() {
+    fn unknown_formats_and_formats_of_unsuitable_types_are_ignored() {
         let properties = json!({
             "a": {"type": "string", "format": "duraton"},
             "b": {"type": "string", "format": "date-time"},

@@ -25,7 +25,7 @@ fn evaluated_in(version: KubernetesVersion, text: &str) -> Result<Value, EvalErr
 
 /// Source: k8s.io/kubernetes `CHANGELOG/CHANGELOG-1.32.md`, v1.32.4 (#130773).
 #[test]
-fn cidr_contains_networks_with_another_base_address_since_1_32_4() {
+fn cidr_contains_networks_with_different_base_address_since_1_32_4() {
     let text = "cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16')";
     for (version, expected) in [
         ("1.31", false),

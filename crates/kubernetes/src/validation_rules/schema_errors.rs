@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn other_structural_errors_are_reported_once_for_the_schema() {
+    fn schema_that_is_not_structural_has_one_error() {
         let errors = messages(
             &json!({"type": "object", "properties": {"a": {"type": "string"}},
             "oneOf": [{"properties": {"b": {"minLength": 1}}}]}),

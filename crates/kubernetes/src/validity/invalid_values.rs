@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerations_without_key_need_the_operator_exists() {
+    fn invalid_combinations_of_toleration_fields_fail_validation() {
         for (toleration, expected) in [
             (json!({"key": "a"}), false),
             (json!({"operator": "Exists"}), false),
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_with_invalid_value_fail_validation() {
+    fn services_and_other_kinds_with_invalid_value_fail_validation() {
         check(
             "Service",
             &json!({"spec": {"externalIPs": ["example"]}}),

@@ -536,8 +536,8 @@ fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String
         _ => return None,
     };
     let advice = match quantifier {
-        "no" => "`!exists()` tests that there is none",
-        _ => "`all()` tests all of them",
+        "no" => "`!exists()` is true if no element passes it",
+        _ => "`all()` is true if all elements pass it",
     };
     is_requirement.then(|| {
         let problem = format!(

@@ -130,7 +130,7 @@ fn negative_index(expression: &PolicyExpression, ast: &Ast, id: ExprId) -> Optio
         field_ref: expression.field_ref.clone(),
         location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
         message: format!("this always fails with `index out of bounds: {index}`"),
-        fix: Some("for the last element, write `l[size(l) - 1]`, after a test of its size".into()),
+        fix: Some("to read the last element, test the size, and write `l[size(l) - 1]`".into()),
         is_harmless: false,
     })
 }

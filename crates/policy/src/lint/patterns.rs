@@ -324,9 +324,9 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     let start = if has_start { "" } else { "^" };
     let end = if has_end { "" } else { "$" };
     let others = match (has_start, has_end) {
-        (true, _) => "with any other characters after it",
-        (_, true) => "with any other characters before it",
-        _ => "with any other characters around it",
+        (true, _) => "with other characters after the match",
+        (_, true) => "with other characters before the match",
+        _ => "with other characters around the match",
     };
     finding(
         format!("`{pattern}` also matches a string {others}"),

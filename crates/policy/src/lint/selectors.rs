@@ -85,7 +85,7 @@ fn name_label(resources: &MatchResources, field_ref: &str) -> Option<Lint> {
         rule: Rule::IneffectiveSelector,
         field_ref: format!("{field_ref}.namespaceSelector"),
         location: None,
-        message: "a namespace only has the label `name` if someone sets it".to_owned(),
+        message: "a namespace has the label `name` only if someone sets it".to_owned(),
         fix: Some(
             "to select namespaces by name, write `kubernetes.io/metadata.name`, which the API server sets".into(),
         ),
@@ -167,7 +167,7 @@ pub(super) fn disjoint_namespaces(
         field_ref: "spec.matchResources.namespaceSelector".to_owned(),
         location: None,
         message: format!(
-            "no namespace is selected by both this and the policy's namespaceSelector, which contradict each other on \
+            "no namespace matches both this selector and the policy's namespaceSelector: they contradict each other on \
              the label `{label}`"
         ),
         fix: Some("remove one of the two selectors: a namespace must match both".into()),

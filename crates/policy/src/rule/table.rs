@@ -239,11 +239,11 @@ rules! {
         ),
         "End the prefix with `/`, or with `:` and the port. Without it, `registry.example.com.attacker.org/app` also starts with `registry.example.com`.";
     ImpossibleGroup "impossible-group":
-        "a rule names an API group that cannot exist",
+        "a rule lists an API group that cannot exist",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps/v1]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]"),
         "Write the group without its version, and `\"\"` for the core group.";
     ImpossibleOperation "impossible-operation":
-        "a rule names operations that requests for the resource never have",
+        "a rule lists operations that requests for the resource never have",
         spec(
             "matchConstraints:\n  resourceRules:\n  - apiGroups: ['']\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [pods/ephemeralcontainers]",
@@ -455,7 +455,7 @@ rules! {
         "No action is needed, unless the kind is misspelled.";
     StaleBaseline "stale-baseline":
         "a baseline entry without a finding",
-        words("A policy was fixed after `--write-baseline`, and `--baseline` still lists its finding."),
+        words("A policy was fixed after `--write-baseline`, and the baseline still contains its finding."),
         "Run `--write-baseline` again, so that the finding is reported if it returns.";
     StaticManifest "static-manifest":
         "an API server cannot load the directory of `--static`",
@@ -580,7 +580,7 @@ rules! {
         ),
         "Change the expression before you bind the policy: its evaluation can crash the API server, or make it panic on each request that reaches the expression.";
     UnservedResource "unserved-resource":
-        "a rule names a resource that no API serves",
+        "a rule lists a resource that no API serves",
         spec(
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
              operations: [CREATE]\n    resources: [deployment]",

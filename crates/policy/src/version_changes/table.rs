@@ -139,7 +139,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "audit-failures",
         since: Since::Kubernetes(37),
-        summary: "The audit annotation lists up to 50 failed validations. Before, it contained only the first.",
+        summary: "The audit annotation `validation_failure` lists up to 50 failed validations. Before, it contained only the first.",
         source: "k8s.io/apiserver 0.37 pkg/admission/plugin/policy/validating/dispatcher.go, maxValidationFailures",
         ..CHANGE
     },
@@ -224,7 +224,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "library-costs",
         since: Since::Kubernetes(32),
-        summary: "Calls of the API server's functions cost more, and the third authorization check of an expression exceeds its limit. Before, each call cost 1.",
+        summary: "Calls of the API server's functions cost more, and an expression exceeds its cost limit at the third authorization check. Before, each call cost 1.",
         source: "k8s.io/apiserver 0.32 pkg/features/kube_features.go, StrictCostEnforcementForVAP",
         ..CHANGE
     },

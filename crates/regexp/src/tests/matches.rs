@@ -302,7 +302,7 @@ fn matches(program: &Program, text: &str) -> String {
 }
 
 #[test]
-fn matches_equal_those_of_go() {
+fn match_results_equal_those_of_go() {
     for (pattern, expected) in ROWS {
         let engines = [Program::new(pattern), Program::on_machine(pattern)];
         for program in engines.map(Result::unwrap) {

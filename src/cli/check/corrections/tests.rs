@@ -66,7 +66,7 @@ fn hidden_findings_have_locations_in_the_original_file() {
 }
 
 #[test]
-fn invalid_match_condition_hides_no_absent_fields() {
+fn invalid_match_condition_hides_no_absent_field_findings() {
     let policy = |condition: &str| {
         POLICY
             .replace("matchConstraint:", "matchConstraints:")
@@ -98,7 +98,7 @@ fn invalid_match_condition_hides_no_absent_fields() {
 }
 
 #[test]
-fn failing_match_condition_hides_no_absent_fields() {
+fn failing_match_condition_hides_no_absent_field_findings() {
     let text = POLICY
             .replace("matchConstraint:", "matchConstraints:")
             .replace("[deployment]", "[deployments]")
@@ -112,7 +112,7 @@ fn failing_match_condition_hides_no_absent_fields() {
 }
 
 #[test]
-fn variable_used_before_its_definition_hides_no_absent_fields() {
+fn variable_used_before_its_definition_hides_no_absent_field_findings() {
     let text = POLICY
         .replace("matchConstraint:", "matchConstraints:")
         .replace("[deployment]", "[deployments]")

@@ -33,7 +33,7 @@ const VARIABLES: [(&[&str], &str); 4] = [
     ),
     (
         &["data"],
-        "expressions cannot read other objects than `object`, `oldObject`, `params` and `namespaceObject`",
+        "expressions cannot read objects other than `object`, `oldObject`, `params` and `namespaceObject`",
     ),
     (
         &["local", "locals", "var", "let"],

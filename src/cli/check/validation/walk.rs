@@ -319,7 +319,7 @@ pub(super) fn form(spot: &Spot<'_>, form: Form, violations: &mut Violations) {
         let advice = selected.or_else(|| advice_on_form(text, meant.as_deref(), noun));
         let is_short = || form == Form::Domain && Form::Subdomain.violated(text).is_none();
         let advice = advice.or_else(|| {
-            is_short().then(|| format!("add a domain of yours, as in `{text}.example.com`"))
+            is_short().then(|| format!("add a domain that you own, as in `{text}.example.com`"))
         });
         violations.add(Rule::InvalidName, spot.field_ref, message, advice);
         // The name of an object gets no fix, because other objects may refer to it. The name of a part gets one.

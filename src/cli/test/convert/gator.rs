@@ -274,7 +274,7 @@ fn request(
         }
         suite.note(
             place.to_owned(),
-            "the UPDATE has no oldObject; the object is used for it",
+            "the UPDATE has no oldObject; the object is used as the oldObject",
         );
     }
     Ok(request)

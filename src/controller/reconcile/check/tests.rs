@@ -143,7 +143,7 @@ async fn late_check_is_moved_to_next_lane() {
 }
 
 #[tokio::test]
-async fn check_yields_to_waiting_policy() {
+async fn running_check_yields_to_waiting_policy() {
     let limits = Limits {
         quick: Duration::from_secs(3600),
         ..LIMITS
@@ -155,7 +155,7 @@ async fn check_yields_to_waiting_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn check_that_does_not_stop_is_abandoned() {
+async fn hanging_check_is_abandoned() {
     let limits = Limits::STANDARD;
     let (context, _) = context(limits, "true");
     let (release, blocked) = mpsc::channel::<()>();
@@ -195,7 +195,7 @@ async fn check_that_does_not_stop_is_abandoned() {
 }
 
 #[tokio::test]
-async fn check_that_exceeds_all_limits_is_unknown() {
+async fn check_exceeding_all_limits_has_unknown_result() {
     let limits = Limits {
         slow: Duration::from_millis(400),
         ..LIMITS
@@ -231,7 +231,7 @@ async fn check_that_exceeds_all_limits_is_unknown() {
 }
 
 #[tokio::test]
-async fn check_that_exceeds_limit_is_not_repeated_without_change() {
+async fn check_exceeding_limit_is_not_repeated_without_change() {
     let (context, _) = context(LIMITS, "true");
     context.store.put(expensive("a"), EventSource::Watched);
     let entry = context.store.get(&id("a")).unwrap();
@@ -346,7 +346,7 @@ async fn edited_policy_is_checked_in_quick_lane_after_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn check_that_exceeded_limit_is_repeated_after_an_hour() {
+async fn check_exceeding_limit_is_repeated_after_an_hour() {
     let (context, _) = restarted(2);
     let entry = context.store.get(&id("a")).unwrap();
     context.lanes.exceeded(&id("a"), entry.generation(), false);

@@ -59,7 +59,7 @@ fn new_unbound_policy_has_no_transition() {
 }
 
 #[test]
-fn ready_condition_that_repeats_another_message_has_no_transition() {
+fn condition_ready_with_message_of_other_condition_has_no_transition() {
     let of = |compiled: &str, ready: &str| {
         [
             condition("Ready", "False", ready),
@@ -247,7 +247,7 @@ fn event_name_is_valid_for_long_policy_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pending_events_are_sent_at_the_end_and_dropped_events_counted() {
+async fn pending_events_are_sent_at_the_end_and_dropped_events_are_counted() {
     let policy = policy("true");
     let (context, log) = taking(None);
     for n in 0..200 {

@@ -313,7 +313,7 @@ async fn watch_relists_after_invalid_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_without_response_time_out() {
+async fn list_and_watch_requests_time_out_without_response() {
     let start = Instant::now();
     let (mut watch, _) = streamed(|n, _| match n {
         // First there is no response, then a list that stops, then a watch that stops.
@@ -337,7 +337,7 @@ async fn requests_without_response_time_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_ends_immediately_is_failure() {
+async fn watch_ending_immediately_is_a_failure() {
     let (mut watch, _) = streamed(|n, _| {
         Some(match n {
             0 => Reply::ended_watch(&[bookmark("3", true)]),

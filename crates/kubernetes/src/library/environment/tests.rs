@@ -139,7 +139,7 @@ fn overloads_with_same_id_are_never_in_the_same_release() {
 /// The version that introduces a function accepts it in stored expressions only. The next version also accepts it in
 /// new expressions.
 #[test]
-fn new_expressions_cannot_use_additions_of_their_own_version() {
+fn new_expressions_cannot_use_functions_introduced_in_the_same_version() {
     let newest = KubernetesVersion::NEWEST;
     assert!(!is_whole_in(newest));
     assert!(is_whole_in(KubernetesVersion {

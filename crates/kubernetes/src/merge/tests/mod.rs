@@ -447,7 +447,7 @@ fn unknown_fields_are_listed_with_paths() {
 }
 
 #[test]
-fn types_have_kinds_of_document() {
+fn document_types_are_found_by_kind() {
     let types = types();
     assert_eq!(types.kinds().collect::<Vec<_>>(), [&gvk()]);
     assert!(types.has(&gvk()) && !types.has(&Gvk::new("", "v1", "Box")));

@@ -220,7 +220,7 @@ fn rule_error_shows_all_fields_of_rule() {
 }
 
 #[test]
-fn error_of_one_version_names_the_version() {
+fn error_path_contains_version_if_version_schemas_differ() {
     let field = |name: &str| PathStep::Field(name.to_owned());
     let check = |schemas: &[Json], expected: &str, version: usize| {
         let errors = validate_rules(

@@ -379,7 +379,7 @@ fn invalid_conversion_has_errors() {
 }
 
 #[test]
-fn preserve_unknown_fields_of_definition_is_an_error() {
+fn definition_that_preserves_unknown_fields_has_error() {
     check(
         &[("/spec/preserveUnknownFields", json!(true))],
         &[

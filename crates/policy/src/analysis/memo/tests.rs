@@ -203,7 +203,7 @@ fn kinds_without_schema_are_analyzed_once() {
 }
 
 #[test]
-fn set_of_read_fields_is_unknown_if_others_may_be_read() {
+fn set_of_read_fields_is_unknown_if_any_field_may_be_read() {
     let table: [(&str, Option<&[&str]>); 12] = [
         (
             "object.metadata.name != oldObject.spec.name",

@@ -26,7 +26,7 @@ fn rego_and_gatekeeper_variables_are_corrected() {
             ),
             (
                 "data.inventory.a == 'a'",
-                "expressions cannot read other objects than `object`, `oldObject`, `params` and `namespaceObject`",
+                "expressions cannot read objects other than `object`, `oldObject`, `params` and `namespaceObject`",
             ),
             (
                 "element.image != 'a'",
