@@ -21,6 +21,7 @@ use crate::policy::advice::Replacement;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
+use crate::policy::reads::{Attribute, Input, Qualifier};
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::{DenialReasons, allows_denied_requests};
 
@@ -233,12 +234,12 @@ impl<'a> Fixes<'a> {
             let (Some(edit), Some(field_ref)) = (&finding.fix, &finding.field_ref) else {
                 continue;
             };
-            // An expression without `has()` and `?` fails for an unknown field. The fix of its field name cannot allow
-            // more requests.
-            let tests = |text: &&str| text.contains("has(") || text.contains('?');
-            let Some(text) = edit.value().filter(tests).filter(|_| is_name) else {
+            let Some(text) = edit.value().filter(|_| is_name) else {
                 continue;
             };
+            if self.always_fails(field_ref, text) {
+                continue;
+            }
             let is_compared = n_left > 0;
             n_left = n_left.saturating_sub(1);
             let mut is_unsafe = || {
@@ -251,6 +252,44 @@ impl<'a> Fixes<'a> {
                 withhold_fix(finding);
             }
         }
+    }
+
+    /// Returns true if the misspelled field that `text` corrects is selected without `has()` and `?` from an object that
+    /// is not optional. Such a selection fails whenever it is evaluated, so a correct name does not change a validation
+    /// from false to true.
+    fn always_fails(&self, field_ref: &str, text: &str) -> bool {
+        let Some(expression) = self.analysis.expression(field_ref) else {
+            return false;
+        };
+        let mut tests = ["?", "has(", "optional.", "variables."].into_iter();
+        if !tests.any(|it| text.contains(it)) {
+            return true;
+        }
+        let same = expression.text.chars().zip(text.chars());
+        let n_same = same.take_while(|(old, new)| old == new).count();
+        let Ok(ast) = expression.parsed() else {
+            return false;
+        };
+        // The offset of a selection is that of its period.
+        let nodes = ast.descendants(ast.root()).into_iter();
+        let selections = nodes.filter_map(|id| match ast.expr(id) {
+            Expr::Select { field, .. } => {
+                let start = usize::try_from(ast.offset(id)).ok()?;
+                let end = start + 1 + field.chars().count();
+                (start < n_same && n_same <= end).then_some((start, id))
+            }
+            _ => None,
+        });
+        let Some((_, selection)) = selections.max() else {
+            return false;
+        };
+        let attribute = Attribute::new(ast, selection);
+        let is_plain = |it: &Qualifier<'_>| !it.is_test && !it.is_optional;
+        let of_input = matches!(
+            ast.expr(attribute.operand),
+            Expr::Ident(name) if Input::from_name(name).is_some_and(|it| it != Input::Variables)
+        );
+        of_input && attribute.qualifiers.iter().all(is_plain)
     }
 
     /// Returns true if the policy, with the expression `text` in `field_ref`, allows requests that it denies now.
