@@ -19,7 +19,7 @@ use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, MatchedResource, Operations};
 use crate::nearest::{is_spelling_variant, nearest_joined};
 use crate::param_kind;
-use crate::reads::{Attribute, Input, Key};
+use crate::reads::{Attribute, Input, Key, is_input};
 use crate::rule::Rule;
 
 /// Maximum number of calls with constant arguments that are evaluated for one policy.
@@ -287,6 +287,14 @@ impl Search<'_> {
                     });
                     let message = format!("no subresource is named `{text}`");
                     (message, is_served.then_some(lower))
+                }
+                _ if is_pod_security_level(&path) && !LEVELS.contains(text) && !text.is_empty() => {
+                    let intended = nearest_joined(text, LEVELS.iter().copied());
+                    let all = LEVELS.join(", ");
+                    (
+                        format!("the Pod Security Standards have the levels {all}"),
+                        intended,
+                    )
                 }
                 "object.kind"
                 | "oldObject.kind"
@@ -578,10 +586,13 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     Some(order_finding(what, &comparison))
 }
 
-/// Finds an ordering comparison of two resource requests or resource limits, which are strings.
+/// Finds an ordering comparison of a resource request or limit, which is a string, with another one or with params.
 fn resource_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
-    if !operator.is_ordering() || !is_resource(ast, left) || !is_resource(ast, right) {
+    let is_param = |id: ExprId| is_input(ast, Attribute::new(ast, id).operand, Input::Params);
+    let is_of_resources = is_resource(ast, left) && (is_resource(ast, right) || is_param(right))
+        || is_resource(ast, right) && is_param(left);
+    if !operator.is_ordering() || !is_of_resources {
         return None;
     }
     let left = path::path(ast, left).unwrap_or_else(|| "a".to_owned());
@@ -589,6 +600,27 @@ fn resource_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let symbol = operator.symbol();
     let comparison = format!("quantity({left}).compareTo(quantity({right})) {symbol} 0");
     Some(order_finding("quantities", &comparison))
+}
+
+/// The levels of the Pod Security Standards. The API server rejects a Namespace with another level.
+///
+/// Source: `k8s.io/pod-security-admission` `api/helpers.go` (`ParseLevel`), `admission/admission.go`
+/// (`ValidateNamespace`).
+const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
+
+/// Returns true for the label of a Namespace that contains a level of the Pod Security Standards.
+fn is_pod_security_level(path: &str) -> bool {
+    let labels = [
+        "object.metadata.labels",
+        "oldObject.metadata.labels",
+        "namespaceObject.metadata.labels",
+    ];
+    let mut keys = labels.iter().filter_map(|it| path.strip_prefix(it));
+    keys.any(|key| {
+        ["enforce", "audit", "warn"]
+            .iter()
+            .any(|mode| key == format!("[\"pod-security.kubernetes.io/{mode}\"]"))
+    })
 }
 
 /// Returns true for an item of the map `requests` or `limits`, optionally with a default.

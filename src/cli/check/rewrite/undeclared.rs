@@ -111,6 +111,18 @@ const CONVERSIONS: [(&[&str], &str); 4] = [
 /// The functions of other languages that convert a value to an integer or to a floating-point number.
 const NUMBERS: [&str; 3] = ["number", "tonumber", "float"];
 
+/// Returns the operator for the name of a comparison that CEL lacks, such as `<=` for `isLessThanOrEqualTo`.
+fn ordering(name: &str) -> Option<&'static str> {
+    let name = suggestion::normalized(name);
+    let name = name.strip_prefix("is").unwrap_or(&name);
+    let name = name.strip_suffix("to").unwrap_or(name);
+    Some(match name {
+        "lessthanorequal" | "lessorequal" | "atmost" | "notgreaterthan" | "lte" | "le" => "<=",
+        "greaterthanorequal" | "greaterorequal" | "atleast" | "notlessthan" | "gte" | "ge" => ">=",
+        _ => return None,
+    })
+}
+
 /// Proposes a replacement for the call of an undeclared function. `n` is the parenthesis.
 fn function(
     context: Context<'_>,
@@ -191,6 +203,17 @@ fn function(
             let list = source.source(&call.args)?;
             let item = source.operand_text(&call.receiver, RELATION)?;
             call.replace(format!("{item} in {list}"), RELATION)
+        }
+        _ if let Some(operator) = ordering(name)
+            && ["quantity(", "semver("]
+                .iter()
+                .any(|it| receiver.starts_with(it)) =>
+        {
+            let arg = source.source(&call.args)?;
+            call.replace(
+                format!("{receiver}.compareTo({arg}) {operator} 0"),
+                RELATION,
+            )
         }
         _ if matches!(name.trim_end_matches('s'), "equal" | "isEqual" | "eq") => {
             let left = source.operand_text(&call.receiver, RELATION)?;

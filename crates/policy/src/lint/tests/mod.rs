@@ -4,6 +4,8 @@
 
 mod denials;
 
+use serde_json::json;
+
 use super::*;
 use crate::analysis::{Profile, type_check};
 use crate::matching;
@@ -11,7 +13,11 @@ use crate::runtime_errors::tests::{BOX, PLAIN, cases, policy, validation};
 
 /// Returns the lints of a policy for a `Box` with the validation `expression`: rule, column, message and fix.
 fn found(expression: &str) -> Vec<String> {
-    let policy = policy(BOX, &["CREATE", "UPDATE"], &validation(expression));
+    let mut spec = validation(expression);
+    if expression.contains("params.") {
+        spec["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Box"});
+    }
+    let policy = policy(BOX, &["CREATE", "UPDATE"], &spec);
     let matches = matching::resolve(policy.policy(), &PLAIN.mapper);
     let typed = type_check(&policy, &PLAIN.mapper, &*PLAIN, Profile::Truthful);
     let mut lints = find(&policy, &matches.resources, (&PLAIN.mapper, &*PLAIN));
