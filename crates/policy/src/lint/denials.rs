@@ -9,17 +9,26 @@ use super::prose::{DENIALS, OTHERS, plain_words, words_of};
 use crate::comprehensions::{ComprehensionKind, comprehension_kind};
 
 /// Phrases within sentences that deny the rest of the sentence.
-const PROHIBITIONS: [&str; 11] = [
+const PROHIBITIONS: [&str; 20] = [
+    "cannot access",
     "cannot be bound",
     "cannot be used",
+    "cannot read",
     "cannot use",
+    "may not access",
     "may not be used",
+    "may not read",
     "may not use",
+    "must not access",
     "must not be bound",
     "must not be enabled",
     "must not be mounted",
     "must not be set",
     "must not be used",
+    "must not contain",
+    "must not grant",
+    "must not include",
+    "must not read",
     "must not use",
 ];
 
@@ -71,8 +80,9 @@ struct Assertion<'a> {
 /// must pass, and `words` is the message in lowercase.
 pub(super) fn contradiction(ast: &Ast, tests: &[ExprId], words: &str) -> Option<(ExprId, String)> {
     let elements = Elements::new(ast);
-    let tests: Vec<ExprId> = match tests {
-        [only] => exists_tests(ast, *only),
+    let mut unguarded = tests.iter().filter(|id| !is_guard(ast, **id));
+    let tests: Vec<ExprId> = match (unguarded.next(), unguarded.next()) {
+        (Some(only), None) => exists_tests(ast, *only).unwrap_or_else(|| tests.to_vec()),
         _ => tests.to_vec(),
     };
     let assertions = tests.iter().filter_map(|id| assertion(ast, &elements, *id));
@@ -82,14 +92,24 @@ pub(super) fn contradiction(ast: &Ast, tests: &[ExprId], words: &str) -> Option<
         .or_else(|| denied_value(ast, (&assertions, &tests), words))
 }
 
-/// Returns the tests of one element if the expression `id` is `list.exists(...)`. Otherwise, returns only `id`.
-fn exists_tests(ast: &Ast, id: ExprId) -> Vec<ExprId> {
-    if let Expr::Comprehension(fold) = ast.expr(id)
-        && let ComprehensionKind::Exists(test) = comprehension_kind(ast, fold)
-    {
-        return conjuncts(ast, test);
+/// Returns true for `has(...)` and `... != null`.
+fn is_guard(ast: &Ast, id: ExprId) -> bool {
+    let is_not_null = matches!(
+        path::with_literal(ast, id),
+        Some((Operator::NotEqual, _, Literal::Null))
+    );
+    is_not_null || matches!(ast.expr(id), Expr::Select { test_only: true, .. })
+}
+
+/// Returns the tests of one element if the expression `id` is `list.exists(...)`. `None` for other expressions.
+fn exists_tests(ast: &Ast, id: ExprId) -> Option<Vec<ExprId>> {
+    let Expr::Comprehension(fold) = ast.expr(id) else {
+        return None;
+    };
+    match comprehension_kind(ast, fold) {
+        ComprehensionKind::Exists(test) => Some(conjuncts(ast, test)),
+        _ => None,
     }
-    vec![id]
 }
 
 fn assertion<'a>(ast: &'a Ast, elements: &Elements, id: ExprId) -> Option<Assertion<'a>> {
@@ -125,6 +145,17 @@ fn assertion<'a>(ast: &'a Ast, elements: &Elements, id: ExprId) -> Option<Assert
         return is_positive.then(|| Assertion {
             id,
             field: elements.field(ast, test.subject),
+            value: None,
+            literal: Some(literal),
+            is_presence: false,
+        });
+    }
+    if let Some(("@in", [element, list])) = ast.global_call(id)
+        && let Some(literal) = path::string(ast.expr(*element))
+    {
+        return Some(Assertion {
+            id,
+            field: elements.field(ast, *list),
             value: None,
             literal: Some(literal),
             is_presence: false,

@@ -39,6 +39,14 @@ fn required_values_that_the_message_denies_are_found() {
             "object.roleRef.name != 'cluster-admin' && object.roleRef.kind == 'ClusterRole'",
             "the ClusterRole cluster-admin must not be bound",
         ),
+        (
+            "object.rules != null && object.rules.exists(r, 'secrets' in r.?resources.orValue([]))",
+            "roles must not read secrets",
+        ),
+        (
+            "'ALL' in object.spec.capabilities",
+            "capabilities must not include ALL",
+        ),
     ] {
         assert!(is_found(expression, message), "{expression}: {message}");
     }
@@ -74,6 +82,14 @@ fn denied_values_have_no_finding() {
         (
             "object.spec.procMount == 'Default'",
             "Changing the proc mount from the default is not allowed.",
+        ),
+        (
+            "object.rules.exists(r, 'secrets' in r.resources)",
+            "roles without secrets are not allowed",
+        ),
+        (
+            "!object.rules.exists(r, 'secrets' in r.resources)",
+            "roles must not read secrets",
         ),
         (
             "!object.spec.volumes.exists(v, has(v.hostPath))",
