@@ -103,3 +103,24 @@ fn namespace_selector_for_label_name_has_a_note() {
         0
     );
 }
+
+#[test]
+fn namespace_selector_for_mixed_scopes_has_a_note_about_cluster_scoped_resources() {
+    let selected = |resources: &[&str]| {
+        let mut spec = spec(
+            &["rbac.authorization.k8s.io"],
+            resources,
+            &["CREATE"],
+            "object.metadata.name != ''",
+        );
+        spec["matchConstraints"]["namespaceSelector"] = json!({"matchLabels": {"team": "a"}});
+        found_of(&spec, &[Rule::IneffectiveSelector])
+            .into_iter()
+            .map(|finding| finding.split(' ').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(selected(&["roles"]), [""; 0]);
+    assert_eq!(selected(&["roles", "clusterroles"]), ["note"]);
+    assert_eq!(selected(&["clusterroles"]), ["warning"]);
+    assert_eq!(selected(&["*"]), [""; 0]);
+}

@@ -126,15 +126,32 @@ pub(super) fn ineffective(
             && !target.by_wildcard
             && target.resource.gvr.resource != "namespaces"
     };
-    let is_ineffective = !targets.is_empty() && targets.iter().all(has_none);
-    is_ineffective.then(|| Lint {
+    let without: BTreeSet<&str> = (targets.iter().filter(|target| has_none(target)))
+        .map(|target| target.resource.gvr.resource.as_str())
+        .collect();
+    let is_for_all = targets.iter().all(has_none);
+    let without: Vec<&str> = without.into_iter().collect();
+    let (message, fix) = match &*without {
+        [] => return None,
+        _ if is_for_all => (
+            "this selector has no effect: the rules only match cluster-scoped resources".to_owned(),
+            "use an objectSelector or a match condition",
+        ),
+        some => (
+            format!(
+                "this selector has no effect on requests for {}, which are cluster-scoped: the policy applies to all of them",
+                some.join(" and ")
+            ),
+            "to exclude some of them, use an objectSelector or a match condition",
+        ),
+    };
+    Some(Lint {
         rule: Rule::IneffectiveSelector,
         field_ref: format!("{field_ref}.namespaceSelector"),
         location: None,
-        message: "this selector has no effect: the rules only match cluster-scoped resources"
-            .to_owned(),
-        fix: Some("use an objectSelector or a match condition".into()),
-        is_harmless: false,
+        message,
+        fix: Some(fix.into()),
+        is_harmless: !is_for_all,
     })
 }
 

@@ -260,7 +260,7 @@ rules! {
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the field's type. For other types, `==` and `in` are always false, and `!=` is always true.";
     IneffectiveSelector "ineffective-selector":
-        "a namespaceSelector has no effect, because the rules match only cluster-scoped resources",
+        "a namespaceSelector has no effect on the cluster-scoped resources that the rules match",
         spec(
             "matchConstraints:\n  namespaceSelector: {matchLabels: {team: a}}\n  resourceRules:\n  - apiGroups: ['']\n    \
              apiVersions: [v1]\n    operations: [CREATE]\n    resources: [persistentvolumes]",
