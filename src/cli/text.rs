@@ -38,6 +38,11 @@ fn replacement(character: char) -> char {
     }
 }
 
+/// Returns true for a character of a word: a letter, a digit or `_`. CEL identifiers consist of them.
+pub(crate) fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
 /// Returns true for characters above U+007E that a terminal or an editor interprets instead of showing them: DEL, the
 /// C1 controls, and marks that change the direction of writing or are invisible.
 ///

@@ -57,6 +57,15 @@ pub struct RequestPolicy {
 }
 
 impl RequestPolicy {
+    /// Creates a policy that consists of match constraints, for example those of a binding.
+    #[must_use]
+    pub fn with_constraints(constraints: MatchResources) -> Self {
+        Self {
+            match_constraints: Some(constraints),
+            ..Self::default()
+        }
+    }
+
     /// Creates a policy from its name and spec.
     #[must_use]
     pub fn new(name: Option<String>, spec: ValidatingAdmissionPolicySpec) -> Self {

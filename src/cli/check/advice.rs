@@ -8,6 +8,7 @@ use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cel::syntax::token::Kind;
+use crate::cli::text::is_word;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::reads::variable;
@@ -128,7 +129,6 @@ pub(super) fn operator_correction(
     let byte = SourceMap::new(text).byte(location)?;
     // The parser reports the operator, a part of it, or the word after it.
     let is_symbol = |c: char| matches!(c, '=' | '!' | '<' | '>' | '&' | '|');
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let token = |at: usize| {
         let is_part: &dyn Fn(char) -> bool = match text.get(at..)?.chars().next()? {
             c if is_symbol(c) => &is_symbol,
@@ -184,13 +184,12 @@ fn is_bitwise_at(text: &str, end: usize) -> bool {
 pub(super) fn dashed_key_advice(text: &str, location: Location, name: &str) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let first = text.get(..byte)?.strip_suffix('-')?;
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let rest = text.get(byte..)?.strip_prefix(name)?;
     let end = rest
-        .find(|c: char| !is_part(c) && c != '-')
+        .find(|c: char| !is_word(c) && c != '-')
         .unwrap_or(rest.len());
     let more = rest.get(..end)?;
-    let parts = first.trim_end_matches(|c: char| is_part(c) || c == '-');
+    let parts = first.trim_end_matches(|c: char| is_word(c) || c == '-');
     let first = first.strip_prefix(parts)?;
     (parts.ends_with('.') && !first.is_empty() && first.len() <= MAX_SHOWN)
         .then(|| format!("write `['{first}-{name}{more}']` for a key with a dash"))

@@ -5,6 +5,7 @@ use goyaml::{Data, Node};
 use super::finding::{Assumption, Finding};
 use crate::cli::input::Object;
 use crate::cli::input::edit::Edit;
+use crate::cli::text::is_word;
 use crate::library::mutation::JSON_PATCH;
 use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
@@ -59,7 +60,7 @@ pub(super) fn with_variables(policy: &RequestPolicy, text: &str) -> String {
         let mut parts = text.split(&read);
         let mut replaced = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let continues = part.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            let continues = part.starts_with(is_word);
             if continues {
                 replaced.push_str(&read);
             } else {

@@ -30,10 +30,7 @@ pub(super) fn check(
     let Some(resources) = &binding.value.spec.match_resources else {
         return Vec::new();
     };
-    let policy = RequestPolicy {
-        match_constraints: Some(resources.clone()),
-        ..RequestPolicy::default()
-    };
+    let policy = RequestPolicy::with_constraints(resources.clone());
     let mut matches = matching::resolve(&policy, &known.mapper);
     rename_fields(&mut matches.unserved);
     let mut excluded = matching::unserved_exclusions(&policy, &known.mapper);

@@ -20,7 +20,7 @@ use crate::cli::error::CliError;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::test::trace::{Trace, expression_trace};
-use crate::cli::text::names_hint;
+use crate::cli::text::{is_word, names_hint};
 use crate::policy::RequestPolicy;
 use crate::policy::admission::{AdmissionRequest, Recording};
 use crate::policy::compile::CompiledPolicy;
@@ -276,8 +276,10 @@ fn failing_part(
     let start = offset.unwrap_or_default();
     // The offset of a selection is the offset of its dot, which precedes the name.
     let n_dots = usize::from(text.chars().nth(start) == Some('.'));
-    let is_name = |c: &char| c.is_alphanumeric() || *c == '_';
-    let name = text.chars().skip(start + n_dots).take_while(is_name);
+    let name = text
+        .chars()
+        .skip(start + n_dots)
+        .take_while(|c| is_word(*c));
     let length = (n_dots + name.count()).max(1);
     let before: String = text.chars().take(start).collect();
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -84,14 +84,11 @@ fn disjoint_rules(
         .as_ref()
         .filter(|rules| !rules.is_empty())?;
     // A policy with only the rules of the binding.
-    let narrowed = RequestPolicy {
-        match_constraints: Some(MatchResources {
-            resource_rules: Some(rules.clone()),
-            exclude_resource_rules: of_binding.exclude_resource_rules.clone(),
-            ..MatchResources::default()
-        }),
-        ..RequestPolicy::default()
-    };
+    let narrowed = RequestPolicy::with_constraints(MatchResources {
+        resource_rules: Some(rules.clone()),
+        exclude_resource_rules: of_binding.exclude_resource_rules.clone(),
+        ..MatchResources::default()
+    });
     // An unserved resource may be in both sets of rules, so the rules may overlap.
     let is_known = |policy| matching::resolve(policy, mapper).unserved.is_empty();
     if !is_known(policy) || !is_known(&narrowed) {

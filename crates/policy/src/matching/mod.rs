@@ -256,10 +256,7 @@ pub(super) fn targets<'a>(policy: &RequestPolicy, mapper: &'a RestMapper) -> Vec
 /// discovery of a group in the rules is incomplete.
 #[must_use]
 pub fn match_nothing(constraints: &MatchResources, mapper: &RestMapper) -> bool {
-    let policy = RequestPolicy {
-        match_constraints: Some(constraints.clone()),
-        ..RequestPolicy::default()
-    };
+    let policy = RequestPolicy::with_constraints(constraints.clone());
     !rules(&policy).is_empty() && resolve(&policy, mapper).is_nothing()
 }
 

@@ -23,6 +23,7 @@ use crate::cli::input::files::ReadFile;
 use crate::cli::input::skipped::{ByKind, SkippedKind};
 use crate::cli::input::{Input, KindFilter, Object, Place, SourceText};
 use crate::cli::live::FileCounts;
+use crate::cli::text::is_word;
 use crate::policy::RequestPolicy;
 use crate::policy::rule::Rule;
 use crate::policy::suggestion::Effect;
@@ -390,8 +391,8 @@ fn is_of_whole_words(edit: &Edit) -> bool {
     let text = edit.source.text();
     let before = text.get(..edit.bytes.start).unwrap_or_default();
     let after = text.get(edit.bytes.end..).unwrap_or_default();
-    let starts_within = before.ends_with(is_of_word) && edit.text.starts_with(is_of_word);
-    let ends_within = after.starts_with(is_of_word) && edit.text.ends_with(is_of_word);
+    let starts_within = before.ends_with(is_word) && edit.text.starts_with(is_word);
+    let ends_within = after.starts_with(is_word) && edit.text.ends_with(is_word);
     !starts_within && !ends_within
 }
 
@@ -455,7 +456,7 @@ impl ReplacedPart {
         }
         let (_, after) = finding.message.split_once('`').unwrap_or_default();
         let path = after.split('`').next().unwrap_or_default();
-        let mut fields = path.split(|c| !is_of_word(c)).filter(|it| it.len() > 1);
+        let mut fields = path.split(|c| !is_word(c)).filter(|it| it.len() > 1);
         let reads = |field: &str| !ROOTS.contains(&field) && self.words.contains(field);
         let field_ref = finding.field_ref.as_deref().unwrap_or_default();
         let is_affected = is_own || field_ref.starts_with("spec.variables[");
@@ -511,8 +512,8 @@ impl AssumedConditions {
             let is_of_request = |word: &str| condition.words.contains(word);
             let (_, after) = finding.message.split_once('`').unwrap_or_default();
             let path = after.split('`').next().unwrap_or_default();
-            let field = path.rsplit(|c| !is_of_word(c)).find(|it| !it.is_empty());
-            let root = path.split(|c| !is_of_word(c)).next().unwrap_or_default();
+            let field = path.rsplit(|c| !is_word(c)).find(|it| !it.is_empty());
+            let root = path.split(|c| !is_word(c)).next().unwrap_or_default();
             let is_guarded = field.is_some_and(is_of_request)
                 && (condition.has_macro || is_of_request(root))
                 || [
@@ -562,12 +563,8 @@ const CONDITIONS: [&str; 7] = ["&&", "||", "?", "has(", " in ", " and ", " or "]
 
 /// Returns the identifiers, keywords and numbers of an expression, including those in its strings.
 fn words(text: &str) -> HashSet<String> {
-    let words = text.split(|c| !is_of_word(c));
+    let words = text.split(|c| !is_word(c));
     words.map(str::to_owned).collect()
-}
-
-fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }
 
 /// Returns the edits of the fixes by file, sorted and without overlaps. Only errors and warnings hide other findings.

@@ -111,6 +111,34 @@ const CONVERSIONS: [(&[&str], &str); 4] = [
 /// The functions of other languages that convert a value to an integer or to a floating-point number.
 const NUMBERS: [&str; 3] = ["number", "tonumber", "float"];
 
+/// Proposes an operator for a method that compares its receiver with its argument, such as `a == b` for `a.equals(b)`.
+fn relation(call: &MemberCall<'_, '_>, name: &str) -> Option<Proposal> {
+    let source = call.source;
+    let text = match name {
+        "isIn" | "isin" => {
+            let list = source.source(&call.args)?;
+            format!(
+                "{} in {list}",
+                source.operand_text(&call.receiver, RELATION)?
+            )
+        }
+        _ if matches!(name.trim_end_matches('s'), "equal" | "isEqual" | "eq") => {
+            let left = source.operand_text(&call.receiver, RELATION)?;
+            let right = source.operand_text(&call.args, RELATION)?;
+            format!("{left} == {right}")
+        }
+        _ => {
+            let operator = ordering(name)?;
+            let receiver = source.source(&call.receiver)?;
+            let mut types = ["quantity(", "semver("].iter();
+            types.any(|it| receiver.starts_with(it)).then_some(())?;
+            let arg = source.source(&call.args)?;
+            format!("{receiver}.compareTo({arg}) {operator} 0")
+        }
+    };
+    call.replace(text, RELATION)
+}
+
 /// Returns the operator for the name of a comparison that CEL lacks, such as `<=` for `isLessThanOrEqualTo`.
 fn ordering(name: &str) -> Option<&'static str> {
     let name = suggestion::normalized(name);
@@ -180,6 +208,9 @@ fn function(
     if let Some(proposal) = without_variable(context, source, &call, name) {
         return Some(proposal);
     }
+    if let Some(proposal) = relation(&call, name) {
+        return Some(proposal);
+    }
     match name {
         "keys" if call.args.is_empty() => keys(source, &call.receiver, &call.whole),
         "values" if call.args.is_empty() => values(source, &call.receiver, &call.whole),
@@ -199,27 +230,6 @@ fn function(
             call.replace(text, UNARY)
         }
         "containsKey" | "hasKey" | "has_key" | "hasOwnProperty" | "has" => call.as_in(),
-        "isIn" | "isin" => {
-            let list = source.source(&call.args)?;
-            let item = source.operand_text(&call.receiver, RELATION)?;
-            call.replace(format!("{item} in {list}"), RELATION)
-        }
-        _ if let Some(operator) = ordering(name)
-            && ["quantity(", "semver("]
-                .iter()
-                .any(|it| receiver.starts_with(it)) =>
-        {
-            let arg = source.source(&call.args)?;
-            call.replace(
-                format!("{receiver}.compareTo({arg}) {operator} 0"),
-                RELATION,
-            )
-        }
-        _ if matches!(name.trim_end_matches('s'), "equal" | "isEqual" | "eq") => {
-            let left = source.operand_text(&call.receiver, RELATION)?;
-            let right = source.operand_text(&call.args, RELATION)?;
-            call.replace(format!("{left} == {right}"), RELATION)
-        }
         // Only these maps are matched, because libraries of other policy engines may have a function with the same
         // name.
         "get"
