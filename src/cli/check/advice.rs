@@ -35,9 +35,19 @@ pub(super) fn advice(
         (Rule::NoMatchingOverload, Ok(ast)) => {
             let byte = SourceMap::new(&expression.text).byte(location)?;
             let offset = expression.text.get(..byte)?.chars().count();
-            let mut at_location = ast
+            let is_at = |id: ExprId| usize::try_from(ast.offset(id)) == Ok(offset);
+            if ast
+                .macros()
                 .iter()
-                .filter(|(id, _)| usize::try_from(ast.offset(*id)) == Ok(offset));
+                .any(|it| is_at(it.at) && &*it.function == "filter")
+            {
+                return Some(
+                    "the condition of `filter()` must be a bool: add a comparison, or test with `has()` that a field is \
+                     present"
+                        .to_owned(),
+                );
+            }
+            let mut at_location = ast.iter().filter(|(id, _)| is_at(*id));
             at_location.find_map(|(_, expr)| call_advice(policy, ast, expr))
         }
         (Rule::ResultType, Ok(ast)) => result_type_advice(expression, ast),

@@ -39,6 +39,7 @@ pub(super) fn remove_consequences(
     let field = |finding: &Finding| finding.field_ref.clone().unwrap_or_default();
     let mut causes = BTreeSet::new();
     let mut firsts = BTreeSet::new();
+    let mut overloads = BTreeSet::new();
     for finding in findings.iter().filter(|finding| is_cause(finding)) {
         causes.insert(field(finding));
     }
@@ -94,6 +95,11 @@ pub(super) fn remove_consequences(
         match finding.rule {
             // After the first syntax error, the parser misreads the rest of the expression.
             Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
+            // The expansion of a macro may call several operators with the same wrong operand.
+            Rule::NoMatchingOverload => {
+                let (place, kinds) = (finding.location.place, finding.kinds.clone());
+                finding.help.is_none() || overloads.insert((place, kinds, finding.help.clone()))
+            }
             // An invalid operation of a rule may be a misspelling of an operation that the resources support.
             Rule::ImpossibleOperation
                 if field_ref.split(".resources[").next().is_some_and(|rule| {

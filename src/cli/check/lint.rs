@@ -97,6 +97,10 @@ pub(super) fn check(
                 fixes.withhold_unsafe_comparison(&mut finding);
             }
         }
+        if lint.rule == Rule::UndefinedField && lint.location.is_some() {
+            let place = finding.location.place;
+            findings.retain(|it| it.rule != Rule::AbsentField || it.location.place != place);
+        }
         findings.push(finding);
     }
 }

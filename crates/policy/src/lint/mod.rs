@@ -64,6 +64,7 @@ pub fn find(
     lints.extend(names::find(policy));
     lints.extend(operations::find(policy, mapper, schemas));
     lints.extend(operations::absent_metadata(policy, mapper));
+    lints.extend(operations::misspelled_options(policy));
     lints.extend(required_scope::find(policy, mapper));
     lints.extend(templates::find(policy));
     lints

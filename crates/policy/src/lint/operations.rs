@@ -10,6 +10,7 @@ use super::Lint;
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
 use crate::matching::{self, Target};
+use crate::nearest::nearest;
 use crate::reads::fields::{AccessKind, FieldRead, Sources, Step};
 use crate::reads::{Attribute, Input, is_input};
 use crate::rule::Rule;
@@ -104,6 +105,65 @@ pub(super) fn absent_metadata(policy: &CompiledPolicy, mapper: &RestMapper) -> V
         })
     });
     lints.collect()
+}
+
+/// The fields of the options of requests that create, update, patch or delete objects.
+///
+/// Source: `k8s.io/apimachinery` `pkg/apis/meta/v1/types.go` (`CreateOptions`, `UpdateOptions`, `PatchOptions`,
+/// `DeleteOptions`).
+const OPTIONS: [&str; 11] = [
+    "apiVersion",
+    "dryRun",
+    "fieldManager",
+    "fieldValidation",
+    "force",
+    "gracePeriodSeconds",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "kind",
+    "orphanDependents",
+    "preconditions",
+    "propagationPolicy",
+];
+
+/// Returns a lint for each misspelled field of `request.options`, whose type is `dyn`. A name without a similar field is
+/// not reported, because newer versions may have it.
+pub(super) fn misspelled_options(policy: &CompiledPolicy) -> Vec<Lint> {
+    let mut lints = Vec::new();
+    for expression in policy.expressions() {
+        let Ok(ast) = expression.parsed() else {
+            continue;
+        };
+        // The expansion of `has()` leaves its argument in the tree, so only nodes below the root are visited.
+        for id in ast.descendants(ast.root()) {
+            let attribute = Attribute::new(ast, id);
+            let [options, field] = &*attribute.qualifiers else {
+                continue;
+            };
+            let is_option = is_input(ast, attribute.operand, Input::Request)
+                && options.key.name() == Some("options");
+            let name = field.key.name().filter(|it| !OPTIONS.contains(it));
+            let Some(name) = name.filter(|_| is_option) else {
+                continue;
+            };
+            let Some(meant) = nearest(name, OPTIONS.into_iter()) else {
+                continue;
+            };
+            let effect = if field.is_test || field.is_optional {
+                "so it is always absent"
+            } else {
+                "so this always fails"
+            };
+            lints.push(Lint {
+                rule: Rule::UndefinedField,
+                field_ref: expression.field_ref.clone(),
+                location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
+                message: format!("`request.options` has no field `{name}`, {effect}"),
+                fix: Some(format!("did you mean `{meant}`?").into()),
+                is_harmless: false,
+            });
+        }
+    }
+    lints
 }
 
 /// Returns true if rules name the resource and match its creation, but no update.

@@ -344,7 +344,14 @@ impl<'a> Search<'a> {
                 return;
             }
             let conditions = site.path_condition.conditions(*with_soft);
-            let solution = solver::solve(symbolic, conditions, constraints.clone());
+            let solve = |conditions| solver::solve(symbolic, conditions, constraints.clone());
+            let mut solution = solve(conditions);
+            if solution.is_unsat && *with_soft {
+                // The other match conditions may fail, too.
+                let path_condition = &site.path_condition;
+                let is_satisfiable = |conditions| !solve(conditions).is_unsat;
+                solution = solve(path_condition.satisfiable(is_satisfiable));
+            }
             if solution.is_unsat {
                 return;
             }

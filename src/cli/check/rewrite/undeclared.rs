@@ -47,6 +47,11 @@ pub(super) fn undeclared(
     if matches!(name, "CURRENT_TIMESTAMP" | "CURRENT_DATE" | "now") {
         return Some(Proposal::hint("expressions cannot read the current time"));
     }
+    if name == "jsonpatch" && context.role.is_mutation() {
+        return Some(Proposal::hint(
+            "the function is named `jsonpatch.escapeKey`",
+        ));
+    }
     let bytes = source.bytes(&(n..n + 1))?;
     let is_brace = source.kind(n + 1) == Some(Kind::OpenBrace);
     if context.role.is_mutation() && is_brace {

@@ -79,8 +79,8 @@ impl FailureSiteFinder<'_, '_> {
             let path_condition = match expression.role {
                 Role::Variable => continue,
                 Role::MatchCondition => {
-                    // An error of this match condition has an effect only if all others are true, so the others are
-                    // soft conditions.
+                    // An error of this match condition has an effect only if no other is false, so the others are soft
+                    // conditions.
                     let others = conditions.iter().filter(|other| **other != node);
                     let true_others = others.map(is_true);
                     true_others.fold(PathCondition::default(), |path_condition, condition| {

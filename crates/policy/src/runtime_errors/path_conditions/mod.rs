@@ -54,6 +54,26 @@ impl PathCondition {
         conditions
     }
 
+    /// Returns all conditions except the soft ones that cannot be true together with the others. `is_satisfiable` tests a
+    /// conjunction.
+    pub(crate) fn satisfiable(
+        &self,
+        is_satisfiable: impl Fn(Vec<BranchCondition>) -> bool,
+    ) -> Vec<BranchCondition> {
+        let mut conditions = self.conditions(false);
+        let mut next = self.0.as_deref();
+        while let Some(conjunct) = next {
+            if conjunct.is_soft {
+                conditions.push(conjunct.condition.clone());
+                if !is_satisfiable(conditions.clone()) {
+                    conditions.pop();
+                }
+            }
+            next = conjunct.outer.0.as_deref();
+        }
+        conditions
+    }
+
     /// Returns the arguments for successive calls of [`Self::conditions`]. The first call omits soft conditions. If
     /// there are any, the second call includes them.
     pub(crate) fn attempts(&self) -> &'static [bool] {
