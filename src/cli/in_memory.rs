@@ -12,7 +12,7 @@ use super::eval::setup::Setup;
 use super::input::files::ReadFile;
 use super::input::{Input, KindFilter};
 use super::time_limit::TimeLimit;
-use super::yaml_text;
+use super::{probe_check, yaml_text};
 use crate::version::KubernetesVersion;
 
 pub use super::eval::request::RequestTexts;
@@ -36,7 +36,10 @@ pub fn check(texts: &[Text], version: Option<KubernetesVersion>) -> Result<Check
         ..Options::default()
     };
     let input = read(texts, KindFilter::Policies);
-    let settings = Settings::default();
+    let settings = Settings {
+        probe_check: Some(probe_check::check),
+        ..Settings::default()
+    };
     check::check_input(&options, &settings, input, Input::default(), None)
         .map_err(|error| error.to_string())
 }

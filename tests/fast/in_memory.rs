@@ -87,3 +87,17 @@ fn texts_are_checked_like_files() {
     assert!(!report.findings.is_empty());
     assert!(files.into_iter().all(|file| file == "policies.yaml"));
 }
+
+#[test]
+fn probes_are_validated() {
+    let probe = "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {name: a}\nspec:\n  policyName: unknown\n  \
+                 cases: []\n";
+    let text = Text {
+        name: "probe.yaml".to_owned(),
+        text: probe.to_owned(),
+    };
+    let report = in_memory::check(&[text], None).unwrap();
+    assert_eq!(report.summary.probes, 1);
+    let rules: Vec<&str> = report.findings.iter().map(|it| it.rule.id()).collect();
+    assert!(rules.contains(&"invalid-probe"), "{rules:?}");
+}

@@ -40,8 +40,13 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
             }
             elements.list(operand) == Some(fold.iter_range)
         };
+        let of_groups =
+            |list: ExprId| path::path(ast, list).as_deref() == Some("request.userInfo.groups");
         let finding = match kind {
-            ComprehensionKind::Exists(test) if sign && is_validation => {
+            // A user always has several groups, so the test is also useless in a match condition.
+            ComprehensionKind::Exists(test)
+                if sign && (is_validation || of_groups(fold.iter_range)) =>
+            {
                 let all = conjuncts(ast, test);
                 let excludes = |id: &ExprId| excluded(ast, *id).is_some_and(of_element);
                 all.iter().all(excludes).then_some((

@@ -7,6 +7,7 @@ use cel::ast::{Ast, Expr, ExprId};
 use cel::source::SourceMap;
 
 use super::Lint;
+use super::path;
 use super::positions::{Elements, StringTest, StringTestKind, conditions, string_test};
 use super::users::is_widened;
 use crate::expressions::PolicyExpression;
@@ -28,6 +29,14 @@ const NAME_FIELDS: [&str; 7] = [
     "runtimeClassName",
     "serviceAccountName",
     "storageClassName",
+];
+
+/// The paths of names of namespaces, which are DNS labels.
+const NAMESPACES: [&str; 4] = [
+    "namespaceObject.metadata.name",
+    "object.metadata.namespace",
+    "oldObject.metadata.namespace",
+    "request.namespace",
 ];
 
 /// Fields that are maps of quantities.
@@ -129,6 +138,8 @@ fn wildcard(ast: &Ast, test: &StringTest<'_>, field: &str, text: &str) -> Option
         "an image"
     } else if NAME_FIELDS.contains(&field) {
         "a name"
+    } else if path::path(ast, test.subject).is_some_and(|it| NAMESPACES.contains(&&*it)) {
+        "a namespace"
     } else if is_quantity(ast, test.subject) {
         "a quantity"
     } else {

@@ -11,9 +11,17 @@ use crate::analysis::{Profile, type_check};
 use crate::matching;
 use crate::runtime_errors::tests::{BOX, PLAIN, cases, policy, validation};
 
-/// Returns the lints of a policy for a `Box` with the validation `expression`: rule, column, message and fix.
+/// Returns the lints of a policy for a `Box` with the validation or, after `condition: `, the match condition
+/// `expression`: rule, column, message and fix.
 fn found(expression: &str) -> Vec<String> {
-    let mut spec = validation(expression);
+    let mut spec = match expression.strip_prefix("condition: ") {
+        Some(condition) => {
+            let mut spec = validation("object.metadata.name != 'a'");
+            spec["matchConditions"] = json!([{"name": "a", "expression": condition}]);
+            spec
+        }
+        None => validation(expression),
+    };
     if expression.contains("params.") {
         spec["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Box"});
     }
