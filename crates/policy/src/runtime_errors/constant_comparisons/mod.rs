@@ -499,9 +499,9 @@ impl ComparisonChecker<'_, '_> {
             let SymbolicValue::Input { path, .. } = symbolic else {
                 return ComparisonOutcome::Varying;
             };
-            let is_object = matches!(path.root, Root::Object | Root::OldObject);
+            let is_typed = matches!(path.root, Root::Object | Root::OldObject | Root::Params);
             let list_type = self.evaluator.input_type(path);
-            let list_type = list_type.filter(|it| it.is_list() && is_object);
+            let list_type = list_type.filter(|it| it.is_list() && is_typed);
             let elements = list_type.zip(path.element(0));
             let elements = elements.and_then(|(_, path)| self.evaluator.input_type(&path));
             let impossible = elements.and_then(|it| Self::impossible_value(path, &it, text));
@@ -552,7 +552,8 @@ impl ComparisonChecker<'_, '_> {
         else {
             return ComparisonOutcome::Varying;
         };
-        if path.segments.is_empty() || !matches!(path.root, Root::Object | Root::OldObject) {
+        let is_typed = matches!(path.root, Root::Object | Root::OldObject | Root::Params);
+        if path.segments.is_empty() || !is_typed {
             return ComparisonOutcome::Varying;
         }
         let Some(input_type) = self.evaluator.input_type(path) else {
