@@ -507,13 +507,13 @@ mod tests {
                 &json!({"operation": "UPDATE", "object": pod, "oldObject": null}),
                 &allow,
             ),
-            &[(request, "an UPDATE requires an oldObject")],
+            &[(request, "an UPDATE requires an `oldObject`")],
         );
         check(
             &case(&json!({"operation": "DELETE", "object": pod}), &allow),
             &[(
                 request,
-                "a DELETE must not have an object; the deleted object is the oldObject",
+                "a DELETE must not have an `object`; the deleted object is the `oldObject`",
             )],
         );
         check(
@@ -532,7 +532,7 @@ mod tests {
             &spec,
             &[(
                 "spec",
-                "inlineBindings must be set if and only if bindings is Inline",
+                "`inlineBindings` must be set if and only if `bindings` is `Inline`",
             )],
         );
     }
@@ -590,7 +590,8 @@ mod tests {
         assert_eq!(fields, ["apiVersion", "metadata.name", "spec.cases"]);
         let case = json!({"name": "c", "request": {"object": {}}, "expect": {"applies": true}});
         let target = json!({"kind": "MutatingAdmissionPolicy", "name": "m"});
-        let either = "exactly one of policyName (for a ValidatingAdmissionPolicy) and target (for other kinds) is required";
+        let either = "exactly one of `policyName` (for a ValidatingAdmissionPolicy) and `target` (for other kinds) is \
+            required";
         check(&json!({"cases": [case]}), &[("spec", either)]);
         let both = json!({"policyName": "p", "target": target, "cases": [case]});
         check(&both, &[("spec", either)]);
