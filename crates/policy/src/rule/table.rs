@@ -109,7 +109,10 @@ rules! {
              operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: \
              size(object.metadata.name) <= 20\n  message: at most 20 characters",
         ),
-        "The expression of a validation must be true for the objects that the policy allows, and users see the message if it is false. Correct the operator, or the number or phrase in the message. The finding only covers phrases such as `at most 5` and `is not allowed` next to a value that the expression tests.";
+        "The expression of a validation must be true for the objects that the policy allows. If the expression is \
+         false, users see the message. Correct the operator in the expression, or correct the number or phrase in the \
+        message. The rule recognizes only a few phrases, such as `at most 5` and `is not allowed`, and only before or \
+        after a literal of the expression.";
     ContradictorySelector "contradictory-selector":
         "the requirements of a selector contradict each other, so it selects nothing",
         spec(
@@ -160,7 +163,9 @@ rules! {
     DuplicateKey "duplicate-key":
         "a YAML map contains the same key twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
-        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. If a merge key (`<<`) also provides the key, the finding is only a note: kubectl sends the key once, with the value next to the merge key.";
+        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server \
+         rejects YAML with duplicate keys. If a merge key (`<<`) also provides the key, the finding is only a note: \
+        kubectl sends the key once. Its value is that of the merge key if the merge key comes last.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
         words("Two input files contain a ValidatingAdmissionPolicy with the same name."),
@@ -388,7 +393,10 @@ rules! {
              spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], \
              operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: 'true'",
         ),
-        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so the finding is a warning. It is an error if only newer API servers serve the object's version, or if the API server of --kubernetes-version does not serve it.";
+        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers \
+         serve the alpha and beta versions of policies and bindings only if --runtime-config enables them, so the \
+        finding is a warning. The finding is an error if the API server of --kubernetes-version does not serve the \
+        object's `apiVersion`, or if only newer API servers than the checked version serve it.";
     OrValueWithoutOptional "or-value-without-optional":
         "`or()` or `orValue()` is called on a value that is not an optional",
         expression(
@@ -613,7 +621,9 @@ rules! {
     UnwatchedOperation "unwatched-operation":
         "no rule matches UPDATE requests, which can change a field that the policy reads",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)"),
-        "Add UPDATE to the operations. Otherwise a user can create an object that the policy allows, and change it afterwards. Fields that an update cannot change, such as most of the spec of a Pod, are not reported. If the policy is meant for new objects only, allow the rule in a comment or the configuration.";
+        "Add UPDATE to the operations. Otherwise a user can create an object that the policy allows, and change it \
+         afterwards. Fields that an update cannot change, such as most of the spec of a Pod, are not reported. If the \
+        policy is meant for new objects only, allow the finding in a comment or in the configuration.";
     UnwatchedSubresource "unwatched-subresource":
         "a subresource that no rule matches can change a field that the policy reads",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: '!has(object.spec.replicas) || object.spec.replicas < 5'"),
@@ -642,7 +652,9 @@ rules! {
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(false)",
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",
         ),
-        "In `orValue()`, write the effective default, which is the opposite of the boolean that is there now. If the policy requires the field to be set, write `has(f) && f`, not `!has(f) || f`, which allows all objects without the field.";
+        "Negate the argument of `orValue()`, `true` or `false`, so that it equals the effective default. The \
+         effective default is the value that applies if the field is absent. If the policy requires the field to be \
+        set, write `has(f) && f`, not `!has(f) || f`, which allows all objects without the field.";
     WrongQuantifier "wrong-quantifier":
         "`exists()` is probably used instead of `all()`, or `all()` instead of `exists()`",
         expression(
