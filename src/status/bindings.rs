@@ -284,8 +284,8 @@ mod tests {
         let ignoring = effect(SubjectKind::ValidatingAdmissionPolicy, false);
         let mutating = effect(SubjectKind::MutatingAdmissionPolicy, false);
         let broken = || BindingFacts {
-            problem: Some("why".to_owned()),
-            ..binding("bad", &["Deny"])
+            problem: Some("no paramRef".to_owned()),
+            ..binding("b", &["Deny"])
         };
         let without_params = || BindingFacts {
             gives_no_params: true,
@@ -346,32 +346,32 @@ mod tests {
                 read(vec![binding("a", &["Deny"]), broken()]),
                 validating,
                 invalid(
-                    "the API server cannot use the binding bad (why); with failurePolicy Fail, every request that \
-                     this binding matches is denied",
+                    "the API server cannot use the binding b (no paramRef); with failurePolicy Fail, every request \
+                     that this binding matches is denied",
                 ),
             ),
             (
                 read(vec![broken()]),
                 ignoring,
                 invalid(
-                    "the API server cannot use the binding bad (why); with failurePolicy Ignore, this binding checks no \
-                     request",
+                    "the API server cannot use the binding b (no paramRef); with failurePolicy Ignore, this \
+                     binding checks no request",
                 ),
             ),
             (
                 read(vec![broken(), broken()]),
                 validating,
                 invalid(
-                    "the API server cannot use the bindings bad (why), bad (why); with failurePolicy Fail, every request \
-                     that one of these bindings matches is denied",
+                    "the API server cannot use the bindings b (no paramRef), b (no paramRef); with failurePolicy Fail, \
+                     every request that one of these bindings matches is denied",
                 ),
             ),
             (
                 read(vec![broken()]),
                 mutating,
                 invalid(
-                    "the API server cannot use the binding bad (why); with failurePolicy Ignore, this binding changes no \
-                     request",
+                    "the API server cannot use the binding b (no paramRef); with failurePolicy Ignore, this \
+                     binding changes no request",
                 ),
             ),
             (

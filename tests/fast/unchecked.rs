@@ -292,7 +292,7 @@ fn resource_of_crd_with_other_version_or_group_is_unserved() {
 }
 
 #[test]
-fn resource_of_shortened_or_extended_built_in_group_is_unserved() {
+fn resource_is_unserved_if_built_in_group_name_has_missing_or_extra_part() {
     let spec = validation("object.metadata.name != ''");
     for (group, resource, suggested) in [
         (

@@ -276,8 +276,8 @@ impl<T> Walk<'_, T> {
                 last.severity = Severity::Note;
                 last.rejected = false;
                 last.help = Some(
-                    "clients that convert YAML to JSON, such as kubectl, send only the value next to `<<`; the API \
-                     server rejects the object only if it receives the YAML unchanged"
+                    "clients that convert YAML to JSON, such as kubectl, send the key once; the API server rejects \
+                     the object only if it receives the YAML unchanged"
                         .to_owned(),
                 );
             }

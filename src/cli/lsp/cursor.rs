@@ -490,8 +490,8 @@ impl<'a> Expression<'a> {
         let Some((last, character)) = part.char_indices().next_back() else {
             return start..end.max(start);
         };
-        // The character after the range may be on another line. Then the range ends directly after its own last
-        // character.
+        // Usually, the range in the file ends where the next character begins. If that character is on another line,
+        // the range ends directly after its own last character instead.
         let last = self.byte(range.start + last);
         let between = self.source.text().get(last..end).unwrap_or_default();
         let end = if between.contains('\n') {

@@ -22,7 +22,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The maximum backoff, without jitter.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// The minimum number of OpenAPI documents that a broad policy needs.
+/// A policy is broad if its check needs at least this number of OpenAPI documents.
 const BROAD: usize = 32;
 
 /// How long a broad policy has lower priority.

@@ -220,7 +220,7 @@ pub(crate) mod tests {
             assert_eq!(with.metadata, without.metadata);
             assert_eq!(Crd::from(with), without.into());
         }
-        // Both types reject the same input.
+        // `WithRules` and `CustomResourceDefinition` both reject a number as `versions`.
         let odd = json!({"spec": {"versions": 7}}).to_string();
         serde_json::from_str::<WithRules>(&odd).unwrap_err();
         serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();

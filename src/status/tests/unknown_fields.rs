@@ -162,7 +162,7 @@ fn unknown_field_hides_errors() {
 }
 
 #[test]
-fn unknown_fields_of_supported_version_change_nothing() {
+fn unknown_fields_do_not_affect_conditions_if_version_is_supported() {
     for version in KubernetesVersion::supported() {
         let with = facts(version, &["spec.newer"], &["spec.newer"]);
         let without = facts(version, &[], &[]);

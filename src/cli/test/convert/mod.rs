@@ -370,7 +370,7 @@ fn not_of_kat(path: &Path) -> Option<String> {
         suites => format!("pass {}", suites.join(" or ")),
     };
     Some(format!(
-        "{} is not the directory of a policy of kat, because it has no directory `{}`; {help}",
+        "{} is not a policy directory of kat: it lacks the subdirectory `{}`; {help}",
         path.display(),
         kat::TESTS
     ))

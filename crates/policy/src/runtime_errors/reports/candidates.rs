@@ -234,7 +234,7 @@ impl MessageWriter<'_, '_> {
                 |field| format!("write `{field}` in its place"),
             );
             return Proposal::only_advice(format!(
-                "`{test}` fails if the variable fails, and is never false: {instead}"
+                "`{test}` is never false, because it fails if the variable fails: {instead}"
             ));
         }
         if let Some(advice) = intent::inverted_guard(origin.ast, site.node.id, &chain) {

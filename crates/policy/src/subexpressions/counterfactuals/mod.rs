@@ -66,7 +66,7 @@ impl CounterfactualSet {
 /// A list of terms, each with the value that it must have.
 #[derive(Clone, Debug, Default)]
 struct Counterfactual {
-    /// Terms that had a different value, or no value, in the recorded evaluation.
+    /// Terms that had no value in the recorded evaluation, or a value other than the required one.
     changed: Vec<Atom>,
     /// Terms that already had the required value in the recorded evaluation.
     kept: Vec<Atom>,
