@@ -265,7 +265,7 @@ fn resource_row(resource: &ApiResource) -> ResourceRow<'_> {
 }
 
 /// Removes the keywords that affect neither types nor merges. If a default is not a scalar, records only that the
-/// default exists. The value of a default is needed only for list keys, which are scalars.
+/// default exists. Only the defaults of list keys need their values, and list keys are scalars.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

@@ -580,7 +580,7 @@ async fn stopped_workers_wait_only_for_write_in_progress() {
 }
 
 #[tokio::test]
-async fn only_first_mark_of_kind_as_listed_causes_notification() {
+async fn marking_a_kind_as_listed_again_causes_no_notification() {
     // The watch of probes waits for changes. If probes are not served, it calls `set_probes_listed` after each change.
     let (context, _) = context(SOUND, healthy);
     let mut changes = context.changes();

@@ -587,7 +587,7 @@ fn probes_of_other_policies_are_skipped() {
 }
 
 #[test]
-fn definition_of_one_version_is_used_for_both() {
+fn crd_in_one_policy_version_is_used_for_both_versions() {
     const WIDGET: &str =
         "apiVersion: acme.io/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\n";
     let crd = serde_json::json!({

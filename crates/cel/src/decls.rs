@@ -252,8 +252,8 @@ pub struct OverloadRow {
     /// Maximum lengths of the leading arguments, in bytes. If an argument is longer, the cost is compared with the
     /// limit before the call. The cost of such an overload must not depend on the result.
     ///
-    /// Differs: upstream compares the cost with the limit after the call. The outcome is the same, but with arguments
-    /// of several megabytes, the call takes seconds and much memory.
+    /// Differs: upstream compares the cost with the limit after the call. Both comparisons have the same outcome, but
+    /// upstream's call takes seconds and much memory if an argument has several megabytes.
     pub precharge_lengths: &'static [usize],
     /// True if the argument types of a call are not checked against the signature at run time.
     ///

@@ -25,8 +25,8 @@ type Copies = Vec<(usize, String)>;
 #[derive(Debug, Default)]
 pub(super) struct CrdCopies {
     by_name: BTreeMap<String, Copies>,
-    /// The APIs for each choice of copies other than the default, which is the first copy of each definition. The key
-    /// contains the indices of the chosen copies.
+    /// The APIs for each choice of copies other than the default choice. The default choice is the first copy of each
+    /// definition. The key contains the indices of the chosen copies.
     known: Mutex<HashMap<Vec<usize>, Arc<Known>>>,
 }
 

@@ -615,7 +615,8 @@ impl<'a> Text<'a> {
         Self::compiled(expression, &expression.text)
     }
 
-    /// Returns the mapping for the compiled source of `expression`, which the API server may have trimmed.
+    /// Returns the mapping for `text`, the compiled source of `expression`. The API server may have trimmed white space
+    /// from it.
     fn compiled(expression: &'a PolicyExpression, text: &'a str) -> Self {
         let whole = &*expression.text;
         let blank = whole.len() - whole.trim_start().len();

@@ -48,7 +48,7 @@ pub struct Known {
     pub mapper: RestMapper,
     /// The built-in groups, whose resources are all known.
     complete: Arc<BTreeSet<String>>,
-    /// The APIs of a cluster, which replace the built-in APIs.
+    /// The APIs of a cluster. They replace the built-in APIs.
     cluster: Option<Arc<Served>>,
     /// Minimal and prepared objects that the search for runtime errors shares between policies.
     pub(in crate::cli) object_cache: Arc<ObjectCache>,

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn level_from_first_source_and_level_of_single_rule_take_precedence() {
+    fn first_source_takes_precedence_and_rule_id_overrides_all() {
         let rule = Rule::AbsentField;
         let id = "absent-field";
         check(&[], rule, Some(Severity::Warning));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn level_of_unknown_rule_or_second_level_of_rule_is_an_error() {
+    fn level_for_unknown_rule_and_second_level_for_one_rule_are_errors() {
         let mut levels = Levels::default();
         let error = levels.set("absent-feild", Level::Note).unwrap_err();
         assert_eq!(

@@ -21,8 +21,8 @@ use crate::status::message;
 /// Maximum number of groups of a rule that a finding lists.
 const MAX_GROUPS: usize = 5;
 
-/// Adds warnings about excludeResourceRules with a misspelled resource, which exclude nothing. `unserved` contains the
-/// unserved resources of these rules.
+/// Adds warnings about excludeResourceRules that exclude nothing, because a resource is misspelled. `unserved` contains
+/// the unserved resources of these rules.
 pub(super) fn exclusions(
     object: &Object<RequestPolicy>,
     unserved: Vec<UnservedResource>,

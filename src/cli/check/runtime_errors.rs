@@ -224,8 +224,8 @@ fn default_help(
     })
 }
 
-/// Returns the length that a string must have for the call at `byte` of the expression, which reads characters by literal
-/// indices.
+/// Returns the minimum length of a string for which the call at `byte` of the expression does not fail. The call reads
+/// characters at literal indices.
 fn required_length(ast: &Ast, byte: usize) -> Option<i64> {
     let calls = ast
         .iter()

@@ -416,7 +416,8 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns a hint about a value that is not `expected`, which is the type of the field as part of a message.
+/// Returns a hint about a value with the wrong type. `expected` is the type of the field, as in the message of the
+/// finding.
 fn type_advice((type_, expected): (Type, &str), node: &Node, path: &str) -> Option<String> {
     let text = node.as_str().unwrap_or_default();
     let is_scalar = matches!(node.data, Data::Scalar(..));
@@ -445,8 +446,8 @@ fn type_advice((type_, expected): (Type, &str), node: &Node, path: &str) -> Opti
     }
 }
 
-/// Returns the field that probably belongs around the list `node`, which the author wrote in place of the object.
-/// `None` unless the items fit exactly one field. Fields that exclude something are not considered.
+/// Returns the field that probably should contain the list `node`. The author wrote the list in place of an object with
+/// this field. `None` unless the items fit exactly one field. Fields that exclude something are not considered.
 fn field_of_list(type_: Type, node: &Node) -> Option<&'static str> {
     let (Type::Object(fields), Data::List(items)) = (type_, &node.data) else {
         return None;

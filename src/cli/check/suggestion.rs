@@ -457,7 +457,7 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
 }
 
 /// Returns true if `name` is an incorrectly escaped form of the field `declared`. For example, `x_dash` is an incorrect
-/// form of `x-dash`, which is escaped as `x__dash__dash`.
+/// form of the field `x-dash`. The correct form is `x__dash__dash`.
 fn is_misescaped(name: &str, declared: &str) -> bool {
     let plain = |text: &str| {
         let letters = text.chars().filter(|c| c.is_alphanumeric());

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::finding::Finding;
 use crate::version::KubernetesVersion;
 
-/// Adds the findings of other versions to `findings`, which are the findings of `version`. A finding that occurs in
-/// only some versions lists them. If the severity differs between versions, the highest one applies.
+/// Adds the findings of other versions to `findings`, the findings of `version`. A finding that occurs in only some of
+/// the versions lists these versions. If the severity differs between versions, the highest one applies.
 pub(super) fn merge(
     findings: &mut Vec<Finding>,
     version: KubernetesVersion,

@@ -274,7 +274,7 @@ fn mutating_policy<'a>(
     policies.find(|it| std::ptr::eq(&raw const it.shared, policy.object))
 }
 
-/// The part of a difference that is the same for all requests: the index of the policy, the class, the field, and the
+/// The part of a difference that does not depend on the request: the index of the policy, the class, the field, and the
 /// results.
 type DraftKey = (usize, Class, Option<String>, [FieldResult; 2]);
 
@@ -536,8 +536,8 @@ impl<'a> UpgradeCheck<'a> {
             let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
-        // The fix may belong to a different finding about the same field: for example, the fix for an absent value also
-        // inserts a missing `?`.
+        // Another finding about the field may have a fix that also corrects this one: for example, the fix for an
+        // absent value also inserts a missing `?`.
         let is_fixable = fix.is_some_and(|fix| {
             let findings = state.findings.get().into_iter().flatten();
             let mut of_field = findings.filter(|it| it.field_ref.as_ref() == field);

@@ -98,7 +98,8 @@ pub(crate) async fn run_probes(
     }
     probe_runner.add(id);
     probe_runner.wait(id, &inputs).await;
-    // Until there are new results, the results for the same generations with older inputs are used.
+    // Until there are new results, the latest results for the current generations are used, although their inputs are
+    // older.
     Ok(match probe_runner.latest(id, &inputs) {
         Some(outcome) => outcome.probed.clone(),
         None => Probed::pending(&probes, "it is not evaluated yet", true),

@@ -204,7 +204,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_is_the_same_if_read_with_or_without_rules() {
+    fn crd_read_with_rules_equals_crd_read_without_rules() {
         let rules = json!([{"rule": "self.a == 1"}]);
         for value in [
             definition("a", 1, &rules),

@@ -70,7 +70,7 @@ fn condition_compiled_is_unknown_for_unsupported_expression_in_too_new_version()
 }
 
 #[test]
-fn message_of_condition_compiled_has_lowest_of_several_versions() {
+fn message_of_condition_compiled_shows_lowest_api_server_version() {
     let facts = Facts::sound().with(|facts| {
         facts.server = ClusterVersion {
             version: KubernetesVersion::new(35).with_patch(4),

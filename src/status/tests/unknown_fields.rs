@@ -41,7 +41,7 @@ fn unknown(facts: &Facts) -> Vec<ConditionType> {
 }
 
 #[test]
-fn unknown_field_affects_conditions_of_its_part() {
+fn unknown_field_makes_conditions_that_may_depend_on_it_unknown() {
     use ConditionType::{
         Bound, Compiled, ParamsResolved, ProbesPassed, ResourcesMatched, TypeChecked,
     };

@@ -39,8 +39,8 @@ pub use size::Bound;
 /// Operators that select from their first operand.
 const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
 
-/// The [`VariablePart`]s to which [`Bound`]s refer. Bounds that are used together must share one instance, and their
-/// variables must have the same types and sizes.
+/// The [`VariablePart`]s to which [`Bound`]s refer. If an operation combines several bounds, these bounds must share
+/// one instance, and each variable must have one type and size in all of them.
 #[derive(Debug, Default)]
 pub struct BoundPaths {
     paths: Paths,

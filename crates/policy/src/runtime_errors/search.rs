@@ -100,7 +100,8 @@ pub struct RuntimeErrorFinding {
     pub is_rare: bool,
     /// The effect on the request.
     pub consequence: Consequence,
-    /// A different validation that denies every request for which the expression fails. `None` if there is none.
+    /// Another validation that denies every request for which the expression fails. `None` if there is no such
+    /// validation.
     pub denied_by: Option<DenyingValidation>,
     /// The number of other expressions that fail for the same reason. These expressions have no finding of their own.
     pub n_others: usize,
@@ -684,8 +685,8 @@ const CONVERTIBLE: [&str; 8] = [
 ];
 
 /// Returns true if a string in [`CONVERTIBLE`], as the value of `site`, makes the expression `tested` true, and the
-/// expression `converting` does not fail for it. This shows that `tested` is false because the string of the witness
-/// cannot be converted, and not for a different reason.
+/// expression `converting` does not fail for it. If so, `tested` is false for the witness only because the string of
+/// the witness cannot be converted.
 fn accepts_other_string(
     builder: &RequestBuilder<'_>,
     site: &FailureSite,

@@ -340,8 +340,8 @@ fn place_of(finding: &Finding) -> (String, Option<String>) {
     (finding.location.file.clone(), finding.field_ref.clone())
 }
 
-/// Returns the file and the field of a finding whose assumption replaces `object` with `oldObject`, which is null for
-/// creations. `None` for other findings.
+/// Returns the file and the field of a finding whose assumption replaces `object` with `oldObject`. `None` for other
+/// findings. In a creation, `oldObject` is null.
 fn deletion_place(finding: &Finding) -> Option<(String, Option<String>)> {
     let is_assumed = finding.rule == Rule::AbsentObject && finding.assumption.is_some();
     is_assumed.then(|| place_of(finding))
@@ -463,7 +463,8 @@ impl ReplacedPart {
     }
 }
 
-/// Names that most expressions contain. They do not indicate that two expressions read the same field.
+/// Names that most expressions contain. If two expressions share only these names, they do not necessarily read the
+/// same field.
 const ROOTS: [&str; 5] = ["object", "oldObject", "request", "metadata", "spec"];
 
 /// The match conditions of each owner that are assumed to be true.

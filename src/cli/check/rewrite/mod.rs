@@ -50,7 +50,7 @@ use crate::policy::rule::Rule;
 pub(super) enum Problem<'a> {
     /// The diagnostic of a rule.
     Diagnostic(Rule, &'a DiagnosticKind),
-    /// The expression has a result of this type, which is not accepted.
+    /// The result type of the expression, which is not allowed for the expression's role.
     ResultType(&'a Type),
     /// The operands of a comparison have different types. See [`IncomparableTypes::operands`].
     ///
@@ -61,7 +61,7 @@ pub(super) enum Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Returns the problem of `issue`, which is a finding of `rule`.
+    /// Returns the problem that `issue` reports. `rule` is the rule of its finding.
     pub(super) fn new(rule: Rule, issue: &Issue<'a>) -> Self {
         match (issue.kind, issue.result_type) {
             (Some(kind), _) => Self::Diagnostic(rule, kind),

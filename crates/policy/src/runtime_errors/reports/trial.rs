@@ -145,8 +145,8 @@ struct TriedRequest<'t, 'a> {
     before: Rc<TracedRequest>,
 }
 
-/// Returns the candidate as a suggestion if it passes. `may_differ` permits different effects on different requests for
-/// which the expression fails.
+/// Returns the candidate as a suggestion if it passes. If `may_differ` is true, the candidate may have different
+/// effects on the requests for which the expression fails.
 fn passing(
     policy: &CompiledPolicy,
     candidate: &Candidate,
@@ -185,8 +185,8 @@ fn passing(
             .default
             .as_ref()
             .is_some_and(|default| default.is_of(gvk));
-        // The candidate reads the field from which the value is inherited. In this kind, the value is inherited from a
-        // different field.
+        // The candidate reads the field from which another kind inherits the value. This kind inherits the value from a
+        // different field, so the candidate does not pass.
         let inherits = |it: &KnownDefault| it.effective.inherited_from.is_some();
         if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
             return None;
@@ -244,7 +244,8 @@ fn suggestion(
     })
 }
 
-/// Returns the result of the expression that failed. `None` if it still fails, or if it was not evaluated.
+/// Returns the effect of the expression `index`, which failed before the change. `None` if the expression still fails,
+/// or if it was not evaluated.
 fn effect_of_failing(policy: &CompiledPolicy, steps: &[Step], index: usize) -> Option<Effect> {
     let role = policy.expressions().get(index)?.role;
     let step = steps.iter().find(|step| step.index == index)?;

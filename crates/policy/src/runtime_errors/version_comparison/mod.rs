@@ -681,7 +681,7 @@ impl<'n> Comparer<'n> {
     }
 }
 
-/// Returns constraints of updates that change a list or map from null, which is its unset value, to an empty one.
+/// Returns constraints of updates that change a list or map from null (not set) to empty.
 fn null_and_empty(builder: &RequestBuilder<'_>) -> Vec<InputConstraints> {
     let object = FieldPath::new(Root::Object);
     let paths = builder.object.nullable_lists(&object, 0).into_iter();
