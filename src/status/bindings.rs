@@ -75,8 +75,8 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
         .as_ref()
         .is_some_and(|namespace| !namespace.is_empty());
     match (has_name, &reference.selector) {
-        (true, Some(_)) => return Some("paramRef has both name and selector".into()),
-        (false, None) => return Some("paramRef has neither name nor selector".into()),
+        (true, Some(_)) => return Some("paramRef has both `name` and `selector`".into()),
+        (false, None) => return Some("paramRef has neither `name` nor `selector`".into()),
         (false, Some(selector)) => {
             if let Err(error) = Selector::new(selector) {
                 return Some(format!("paramRef.selector is invalid: {error}"));
@@ -484,7 +484,7 @@ mod tests {
         let plain = [binding("bad", &["Warn"]), binding("bare", &[])];
         assert_eq!(state(false), BindingsState::Known(plain.to_vec()));
         let [mut bad, mut bare] = plain;
-        bad.problem = Some("paramRef has neither name nor selector".to_owned());
+        bad.problem = Some("paramRef has neither `name` nor `selector`".to_owned());
         bare.gives_no_params = true;
         assert_eq!(state(true), BindingsState::Known(vec![bad, bare]));
     }

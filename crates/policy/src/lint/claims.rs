@@ -135,7 +135,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
             message: problem,
-            fix: Some("correct the expression, which must be true for the allowed objects, or the message".into()),
+            fix: Some("correct the expression or the message: the expression must be true for allowed objects".into()),
             is_harmless: false,
         })
     });
@@ -417,7 +417,7 @@ fn inverted_equality(
     let is_of_others = words_of(&rest).any(|word| OTHERS.contains(&word));
     (text.len() > 2 && !is_part && !is_of_others).then(|| {
         let problem =
-            format!("the message says `{denial}` about `{text}`, which the expression requires");
+            format!("the expression requires `{text}`, but the message says `{denial}` about it");
         (id, problem)
     })
 }

@@ -236,7 +236,7 @@ fn denied_value(
     });
     let (id, name) = denied.next()?;
     let problem =
-        format!("the message says `{denial}` about `{name}`, which the expression requires");
+        format!("the expression requires `{name}`, but the message says `{denial}` about it");
     Some((id, problem))
 }
 

@@ -86,8 +86,8 @@ pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str
         // values and CEL values has no JSON form).
         StepCause::Value { misplaced: None } if error.message.ends_with(" to *structpb.Value") => {
             Some(
-                "since Kubernetes 1.37, a list cannot contain map literals together with items that are read from the \
-                 object: append the literal with a path that ends in `/-`, or rebuild the items with map()",
+                "since Kubernetes 1.37, a list must not mix map literals with items that are read from the object: \
+                 append the literal with a path that ends in `/-`, or rebuild the items with map()",
             )
         }
         StepCause::Value { misplaced: Some(_) } => {

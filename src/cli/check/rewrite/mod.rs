@@ -50,7 +50,7 @@ use crate::policy::rule::Rule;
 pub(super) enum Problem<'a> {
     /// The diagnostic of a rule.
     Diagnostic(Rule, &'a DiagnosticKind),
-    /// The result type of the expression, which is not allowed for the expression's role.
+    /// The expression has this result type, but its role requires another type.
     ResultType(&'a Type),
     /// The operands of a comparison have different types. See [`IncomparableTypes::operands`].
     ///
