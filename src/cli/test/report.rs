@@ -129,8 +129,8 @@ pub struct CaseReport {
     pub line: usize,
     /// The column in that line.
     pub column: usize,
-    /// `Allow` or `Deny`; absent if the case could not be evaluated. In this case, the following fields except
-    /// `difference` are also absent.
+    /// `Allow` or `Deny`; absent if the case could not be evaluated. If `decision` is absent, the following fields
+    /// except `difference` are also absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
     /// The reason for the decision: the message of the policy, or a sentence.

@@ -117,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// Marks a running subject as done. If it was queued while it was running, it waits again.
+    /// Marks a running subject as done. A subject that was queued while it was running waits again.
     pub(crate) fn done(&self, id: &SubjectId) {
         self.lock().finish(id, 0);
         self.has_work.notify_one();

@@ -112,8 +112,8 @@ pub trait BoundVariables: Sync {
     /// unknown.
     fn field(&self, root: &str, field: &str) -> Option<Option<Bound>>;
 
-    /// Returns true if a string is assumed to be split into a single long part. If false, it is assumed to be split
-    /// into many short parts.
+    /// Returns true if strings are assumed to be split into a single long part. Returns false if they are assumed to be
+    /// split into many short parts.
     fn has_single_parts(&self) -> bool {
         false
     }

@@ -383,7 +383,7 @@ fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
     (is_short || is_requirement(message)).then_some((phrase, operator))
 }
 
-/// Returns true if the message is about the allowed objects, not about the denied one.
+/// Returns true if the message describes allowed objects. Returns false if it describes the denied object.
 fn is_requirement(message: &str) -> bool {
     words_of(message).any(|word| REQUIREMENTS.contains(&word))
 }

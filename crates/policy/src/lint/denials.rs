@@ -204,8 +204,8 @@ fn last_name(word: &str) -> &str {
     word.rsplit('.').next().unwrap_or(word)
 }
 
-/// Returns the problem if the message denies a field or a string that one of the tests requires, and no other test reads the
-/// same field.
+/// Returns the problem if the message denies a field or a string that one of the tests requires, and no other test
+/// reads the field of that test.
 fn denied_value(
     ast: &Ast,
     (assertions, tests): (&[Assertion<'_>], &[ExprId]),

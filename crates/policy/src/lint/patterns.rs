@@ -213,7 +213,7 @@ enum Quantifier {
     Counted,
 }
 
-/// Returns the quantifier if the node is a character class or a repeated one. `None` for other nodes, and for `.`.
+/// Returns the quantifier of a character class or a repeated character class. `None` for other nodes, and for `.`.
 fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     let node = regex.node(id);
     let is_class = |id: NodeId| matches!(regex.node(id).kind, NodeKind::Class(_));
@@ -240,7 +240,8 @@ fn anchors(regex: &Regex, id: NodeId) -> (bool, bool) {
     (first.is_some_and(is_start), last.is_some_and(is_end))
 }
 
-/// Returns the operands of `|` if the node is an alternation or a group that contains one. Empty for other nodes.
+/// Returns the operands of `|` if the node is an alternation, or a group whose content is an alternation. Empty for
+/// other nodes.
 fn alternatives(regex: &Regex, mut id: NodeId) -> Vec<NodeId> {
     loop {
         let node = regex.node(id);

@@ -420,7 +420,7 @@ fn given_fields(ast: &Ast, value: ExprId) -> Option<Vec<&str>> {
 }
 
 /// Returns a mistake if an item of a list in an `ApplyConfiguration` has none of the required fields. The API server
-/// cannot merge such an item with an existing one, and rejects it as a new one.
+/// cannot merge such an item with an existing item, and rejects it as a new item.
 fn keyless_item(
     (id, name, fields): (ExprId, &str, &[StructField]),
     types: &MatchedTypes,

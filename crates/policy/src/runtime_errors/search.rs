@@ -762,8 +762,8 @@ pub(super) fn missing_path<'c>(
 /// with the operator `In` requires `values`.
 const DEPENDENT: [&str; 2] = ["matchExpressions", "tolerations"];
 
-/// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`. In
-/// this case, the request is valid if the field is added.
+/// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`. If
+/// the field is added, such a request is valid.
 fn is_required(
     builder: &RequestBuilder<'_>,
     constraints: &InputConstraints,

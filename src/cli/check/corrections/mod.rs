@@ -140,7 +140,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     // The findings about each corrected file after its last round.
     let mut remaining: BTreeMap<String, Remaining> = BTreeMap::new();
     // The findings that have a fix in one of the rounds. If such a finding disappears, its own fix may be the reason,
-    // so it is not treated as a consequence of another finding.
+    // so the finding is not treated as a consequence of another finding.
     let mut fixed: HashSet<Key> = HashSet::new();
     let readable: HashSet<String> = policies(input)
         .filter_map(|policy| policy.name().map(str::to_owned))
@@ -243,8 +243,8 @@ fn remove_consequences(
 ) {
     let replaced = replaced_code(findings);
     findings.retain(|finding| {
-        // Only the newest version is checked again. Findings of only some versions may be missing from that check, so
-        // they are kept.
+        // Only the newest version is checked again. Findings that occur only in some versions may be missing from that
+        // check, so these findings are kept.
         let is_of_some_versions = !finding.versions.is_empty();
         // The finding about a missing `?` is kept even if the fix of another finding adds the `?`, because it also
         // concerns present values.

@@ -216,7 +216,7 @@ const SERVICE_ADDRESSES: &[ImmutableField] = &[
 /// Changes both objects so that `object` is a valid update of `old`.
 ///
 /// Usually, an immutable field is copied from `old` to `object`. If `constraints` apply to the field in `object` but
-/// not to the field in `old`, it is copied from `object` to `old` instead.
+/// not in `old`, the field is copied from `object` to `old` instead.
 pub fn preserve_immutable(
     group: &str,
     kind: &str,

@@ -631,8 +631,8 @@ impl MessageWriter<'_, '_> {
                 "test `{test}` in the expressions that read the variable, {advice}"
             ));
         };
-        // A match condition usually selects objects by their content. In a DELETE request, this content is only in
-        // `oldObject`.
+        // A match condition usually selects objects by their content. A DELETE request has the content of the object
+        // only in `oldObject`.
         let is_of_deletions = root == Root::Object && origin.role == Role::MatchCondition;
         let has_old = is_of_deletions && renamed(origin, ("object", "oldObject")).is_some();
         let first_advice = has_old.then(|| instead.to_owned());
@@ -704,7 +704,8 @@ fn tests_for_deletions(ast: &Ast) -> bool {
     })
 }
 
-/// Proposes two guards: with one, the condition is false for a failing value, and with the other, it is true.
+/// Proposes two guards. With the first guard, the condition is false for a failing value. With the second guard, it is
+/// true.
 fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<(String, bool)>) -> Proposal {
     let Some((test, is_exact)) = test else {
         return Proposal::default();

@@ -43,7 +43,7 @@ const MAX_NAMES: usize = 4;
 /// A name for objects, and a value for labels, that rules and selectors are unlikely to mention.
 const OTHER: &str = "example";
 
-/// The namespace of candidates if no selector mentions one.
+/// The namespace of candidates if no selector mentions a namespace.
 const NAMESPACE: &str = "default";
 
 /// The label that contains the name of a namespace.

@@ -570,8 +570,8 @@ impl<'n> Comparer<'n> {
                 }
             }
         }
-        // The search found no request that only the new version denies. Such a request shows the effect better, so a
-        // request with a difference is varied to find one.
+        // The search found no request that only the new version denies. Such a request would show the effect better, so
+        // variants of a request with a difference are tried.
         let Some(failing) = failing else { return };
         self.try_validations(builder, &failing, validations);
     }
