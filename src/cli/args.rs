@@ -181,7 +181,8 @@ pub enum Command {
     /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.37 and the
     /// CustomResourceDefinitions of the input. A cluster is used if an argument is --live, -l, vap/NAME, or any flag
     /// that selects a cluster or user. The APIs, schemas, bindings and version are then those of the cluster. If a
-    /// cluster is used without files, a selector (-l) or names, all policies of the cluster are checked.
+    /// cluster is used, and the arguments contain no file, no -l and no vap/NAME, all policies of the cluster are
+    /// checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
@@ -193,7 +194,7 @@ pub enum Command {
     Test(TestArgs),
     /// Evaluate policies for one request, with an explanation
     ///
-    /// Uses the policies in files, or those of a cluster with its bindings, params and namespaces. A cluster is used if
+    /// The policies come from files, or from a cluster with its bindings, params and namespaces. A cluster is used if
     /// an argument is --live, -l, vap/NAME, or any flag that selects a cluster or user. Shows which policies match, the
     /// value of each expression, and the decision.
     #[command(after_help = eval::HELP)]
@@ -272,8 +273,8 @@ pub struct StatusArgs {
     /// Show the policies whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// The output format: `wide` is the table with all columns; `json` and `yaml` are stable; `name` is the resource and
-    /// name of each policy
+    /// The output format in place of a table that fits the terminal: `wide` (a table with all columns), `json` or
+    /// `yaml` (both stable), or `name` (the resource and name of each policy)
     #[arg(
         short,
         long,
@@ -305,7 +306,7 @@ pub struct StatusArgs {
 /// The flags for the controller's Lease.
 #[derive(Debug, clap::Args)]
 pub struct LeaseArgs {
-    /// The namespace of the controller's Lease, which contains the time when the controller was last in sync
+    /// The namespace of the controller's Lease. The Lease contains the time when the controller was last in sync
     #[arg(long, value_name = "NAMESPACE", default_value = lease::DEFAULT_NAMESPACE)]
     pub controller_namespace: String,
     /// The name of the controller's Lease
@@ -384,7 +385,8 @@ pub struct CheckArgs {
     /// Print only a table with the estimated cost of each expression, and its share of the API server's limit
     #[arg(long, conflicts_with = "statistics")]
     pub costs: bool,
-    /// Check again whenever a file changes, until interrupted. Requires files as input, and the format text or `concise`
+    /// Check again whenever a file changes, until interrupted. Requires files as input, and the format `text` or
+    /// `concise`
     #[arg(short, long, conflicts_with_all = ["fix", "diff", "write_baseline", "live"])]
     pub watch: bool,
     /// Also exit 1 if there are notes about parts of the input that could not be checked
@@ -435,15 +437,15 @@ pub struct TestArgs {
     /// Run only the cases whose name PROBE/CASE matches the regular expression, in Go's syntax
     #[arg(long, value_name = "REGEX", value_parser = CaseFilter::parse, conflicts_with = "coverage_threshold")]
     pub run: Option<CaseFilter>,
-    /// Show only the cases that did not pass, in the formats text and json; the totals count all cases
+    /// In the formats `text` and `json`, show only the cases that did not pass. The totals count all cases
     #[arg(long)]
     pub failed_only: bool,
-    /// Measure the duration of each case, and show it in the formats text and json; junit always has durations
+    /// In the formats `text` and `json`, show the duration of each case. The format `junit` always shows durations
     #[arg(long)]
     pub durations: bool,
     /// Measure coverage, and list the parts of policies that no case covers: true and false results of validations and
-    /// match conditions, operands of && and ||, conditions of ?:, predicates of macros, operations and resources of
-    /// rules, actions of bindings. A policy without a probe has no covered parts
+    /// match conditions; operands of && and ||; conditions of ?:; predicates of macros; operations and resources of
+    /// rules; and actions of bindings. A policy without a probe has no covered parts
     #[arg(long)]
     pub coverage: bool,
     /// Exit 1 if less than this percentage is covered
