@@ -126,7 +126,8 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "quantity-copies",
         since: Since::Kubernetes(37),
-        summary: "`quantity.add()` and `sub()` do not change the quantity on which they are called. Before, they changed it if it was large.",
+        summary: "`quantity.add()` and `sub()` do not change the quantity on which they are called. Before, they \
+            changed a large quantity.",
         source: "k8s.io/apiserver 0.37 pkg/cel/library/quantity.go, quantityAdd",
         affects: Some(|checked, id| {
             is_method(checked, id, &["add", "sub"])
@@ -139,7 +140,8 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "audit-failures",
         since: Since::Kubernetes(37),
-        summary: "The audit annotation `validation_failure` lists up to 50 failed validations. Before, it contained only the first.",
+        summary: "The audit annotation `validation_failure` lists up to 50 failed validations. Before, it contained \
+            only the first failed validation.",
         source: "k8s.io/apiserver 0.37 pkg/admission/plugin/policy/validating/dispatcher.go, maxValidationFailures",
         ..CHANGE
     },
