@@ -259,8 +259,8 @@ pub struct OverloadRow {
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,
-    /// True if the second of two arguments is not evaluated when the first one fails. If false, both are evaluated,
-    /// and both costs are charged.
+    /// True if the second of two arguments is not evaluated when the first argument fails. If false, both arguments are
+    /// evaluated, and the costs of both are charged.
     ///
     /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
     pub in_order: bool,

@@ -148,7 +148,7 @@ pub(super) fn operator_correction(
     [Some(next), last].into_iter().flatten().find_map(|at| {
         let part = token(at)?;
         let word = text.get(part.clone())?;
-        // The operator may be a part of a longer one that CEL lacks, such as `+=` or `=~`.
+        // The operator may be a part of a longer operator that CEL lacks, such as `+=` or `=~`.
         let is_other = |c: char| matches!(c, '+' | '-' | '*' | '/' | '%' | '~' | ':');
         let is_after = |c: char| matches!(c, '*' | '/' | '%' | '~');
         let rest = text.get(part.end..)?;

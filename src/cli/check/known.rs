@@ -287,7 +287,8 @@ impl Known {
         self.builtin.has(gvk) || connect_options::has(gvk)
     }
 
-    /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it. `None` if neither has the kind.
+    /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it. `None` if neither a CRD nor the
+    /// cluster has the kind.
     #[must_use]
     pub fn written_schema(&self, gvk: &Gvk) -> Option<&Value> {
         let Some(n) = self.crd_kinds.get(gvk) else {

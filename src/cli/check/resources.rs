@@ -202,8 +202,8 @@ fn subresource_edit(
     policy.document.edit_value(&policy.source, item, meant)
 }
 
-/// Corrects the group or the version of a rule if a different group or version serves all its resources. Also returns
-/// true if the rule has only one group and one version, so that the correction is certain.
+/// Corrects the group or the version of a rule if another group or version serves all resources of the rule. Also
+/// returns true if the rule has only one group and one version, because the correction is then unambiguous.
 fn group_version_edit(
     policy: &Object<RequestPolicy>,
     matches: &Matches,

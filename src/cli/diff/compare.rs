@@ -417,7 +417,8 @@ fn parts(old: Side<'_>, new: Side<'_>, causes: &[Cause]) -> BTreeSet<Part> {
     parts
 }
 
-/// Returns the difference between the mutations of two versions. `None` if both change the object in the same way.
+/// Returns the difference between the mutations of two versions. `None` if both versions make the same change to the
+/// object.
 fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     let change = |side: Side<'a>| side.result().and_then(|it| it.change.as_deref());
     let (was, is) = (change(old), change(new));

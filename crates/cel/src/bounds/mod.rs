@@ -294,7 +294,8 @@ impl<'a> Bounder<'a> {
         CostEstimate::fixed(if is_started { 0 } else { SELECT_AND_IDENT_COST })
     }
 
-    /// Returns the qualified name of the variable or type that `id` resolves to. `None` if it resolves to neither.
+    /// Returns the qualified name of the variable or type to which `id` resolves. `None` if `id` resolves to neither a
+    /// variable nor a type.
     fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
         match self.checked.reference(id) {
             Some(Reference::Ident(name)) => Some(name),

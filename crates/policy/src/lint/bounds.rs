@@ -214,8 +214,8 @@ fn constant(operands: &[(&Ast, ExprId)], is_or: bool) -> Option<Constant> {
                 n,
                 value: is_or,
                 path,
-                // If one operand requires `true` and the other one `false`, the result is constant with either
-                // operator, so the author cannot have meant the other operator.
+                // If one operand requires `true` and the other operand requires `false`, the result is constant with
+                // `&&` and with `||`, so the author cannot have meant the other operator.
                 may_mean_other_operator: !matches!(literal, Literal::Bool(_)),
             });
         }

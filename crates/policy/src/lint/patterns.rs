@@ -229,8 +229,8 @@ fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     is_class(*inner).then_some(quantifier)
 }
 
-/// Returns two flags: the first is true if the alternative begins with a start anchor, the second if it ends with an
-/// end anchor.
+/// Returns two flags. The first flag is true if the alternative begins with a start anchor. The second flag is true if
+/// the alternative ends with an end anchor.
 fn anchors(regex: &Regex, id: NodeId) -> (bool, bool) {
     let parts = parts(regex, id);
     let is_start = |kind: &NodeKind| matches!(kind, NodeKind::BeginText | NodeKind::BeginLine);

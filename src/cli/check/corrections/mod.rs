@@ -323,9 +323,9 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A duplicate is not reported, because the correction of a name may
-/// cause it. A note is reported only if it contains a request for which an expression fails, or if it is about an
-/// unknown resource and `readable` does not contain its policy.
+/// Returns true if a hidden finding is reported. A finding about a duplicate is not reported, because the correction of
+/// a name may have caused the duplicate. A note is reported only in two cases: it contains a request for which an
+/// expression fails, or it is about an unknown resource and `readable` does not contain its policy.
 fn is_shown(finding: &Finding, readable: &HashSet<String>) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;

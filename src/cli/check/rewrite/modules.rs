@@ -21,7 +21,7 @@ enum Form {
     Equal,
     /// A comparison that ignores case.
     EqualFold,
-    /// The first argument, or the second if the first is absent.
+    /// The first argument. If the first argument is absent, the second argument.
     Default,
     Type(&'static str),
     Hint(&'static str),

@@ -154,8 +154,8 @@ fn matching_text(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
-/// Returns strings that match `pattern`, and similar strings: with added or removed characters, in uppercase and in
-/// lowercase.
+/// Returns strings that match `pattern`, and variants of these strings: with an added or removed character, in
+/// uppercase, and in lowercase.
 pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
     let matching = matching_text(pattern).into_iter();
     let matching = matching.chain(sample_text::all_matching(pattern));

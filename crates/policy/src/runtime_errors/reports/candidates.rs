@@ -645,8 +645,8 @@ impl MessageWriter<'_, '_> {
     }
 }
 
-/// Returns up to two candidates that give the chain a default: the first one at all occurrences of the chain, the
-/// second one only at `id`.
+/// Returns up to two candidates that add a default to the chain. The first candidate adds it to all occurrences of the
+/// chain. The second candidate adds it only at `id`.
 fn with_defaults(
     origin: &Origin<'_>,
     (chain, id): (&OptionalChain, ExprId),

@@ -139,9 +139,9 @@ pub fn compare_versions(
     )
 }
 
-/// Generates requests for a policy and for its changed version, and evaluates each request with both. The requests
-/// match `match_resources`, the matchResources of a binding. If `is_cancelled` becomes true, the search and the running
-/// evaluation end.
+/// Generates requests for a policy and for its changed version, and evaluates each request with both versions. The
+/// requests match `match_resources`, the matchResources of a binding. If `is_cancelled` becomes true, the search and
+/// the running evaluation end.
 #[must_use]
 pub fn compare_policies(
     [old, new]: [&CompiledPolicy; 2],
