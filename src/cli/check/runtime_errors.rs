@@ -349,7 +349,8 @@ fn moved_failure(
     let failing = after.iter().find(is_new)?;
     let mutation = failing.field_ref.trim_start_matches("spec.");
     Some(format!(
-        "with this fix, `{mutation}` fails for the requests that the condition additionally matches, so change both"
+        "with this fix, `{mutation}` fails for the requests that the condition additionally matches, so change both \
+         expressions"
     ))
 }
 

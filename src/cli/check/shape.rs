@@ -255,7 +255,7 @@ impl<T> Walk<'_, T> {
                 length(repeat, name),
             );
             self.help(Some(
-                "remove one of them: kubectl silently sends only the last one, but other clients may send all"
+                "remove one of the keys: kubectl silently sends only the last key, but other clients may send all keys"
                     .to_owned(),
             ));
         }

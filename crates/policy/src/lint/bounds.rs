@@ -116,7 +116,8 @@ pub(super) fn contradictory_validations(policy: &CompiledPolicy) -> Option<Lint>
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(contradiction.at))),
             message: format!(
-                "another validation also tests `{}`, and no request passes both, so every request that the rules match \
+                "another validation also tests `{}`, and no request passes both validations, so every request that \
+                 the rules match \
                  is denied",
                 contradiction.path
             ),

@@ -536,8 +536,8 @@ fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String
         _ => return None,
     };
     let advice = match quantifier {
-        "no" => "`!exists()` is true if no element passes it",
-        _ => "`all()` is true if all elements pass it",
+        "no" => "`!exists()` is true if no element passes the test",
+        _ => "`all()` is true if all elements pass the test",
     };
     is_requirement.then(|| {
         let problem = format!(

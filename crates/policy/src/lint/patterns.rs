@@ -294,14 +294,14 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     {
         return finding(
             format!("`{pattern}` also matches strings that contain `{start}` in the middle"),
-            format!("to require it at the start, write `^{pattern}`"),
+            format!("to match only at the start, write `^{pattern}`"),
             false,
         );
     }
     if is_image && !has_start && starts_plain && names_registry(pattern) {
         return finding(
             format!("`{pattern}` also matches within the paths of images from other registries"),
-            format!("to require it at the start, write `^{pattern}`"),
+            format!("to match only at the start, write `^{pattern}`"),
             false,
         );
     }
@@ -440,10 +440,10 @@ mod tests {
     #[test]
     fn unanchored_patterns_have_help_with_the_missing_anchor() {
         for (pattern, help, is_harmless) in [
-            ("eu-.*", "to require it at the start, write `^eu-.*`", false),
+            ("eu-.*", "to match only at the start, write `^eu-.*`", false),
             (
                 "[a-z]+.corp.example.com/.*",
-                "to require it at the start, write `^[a-z]+.corp.example.com/.*`",
+                "to match only at the start, write `^[a-z]+.corp.example.com/.*`",
                 false,
             ),
             (

@@ -106,13 +106,15 @@ pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str
             error: PatchError::Missing(_),
             ..
         } if is_valid_path => Some(
-            "first check with has() or `in` that the path exists, and add its parent map or list if that is absent",
+            "first check with has() or `in` that the path exists, and add the parent map or list of the path if it is \
+             absent",
         ),
         StepCause::Patch {
             error: PatchError::Missing(_),
             ..
         } => Some(
-            "first check with has() or `in` that the path exists, and add its parent map or list if that is absent; in \
+            "first check with has() or `in` that the path exists, and add the parent map or list of the path if it is \
+             absent; in \
              a key, escape `/` as `~1`, as jsonpatch.escapeKey() does",
         ),
         _ => None,

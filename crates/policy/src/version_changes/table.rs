@@ -46,7 +46,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "locals-first",
         since: Since::CelGo(CelGo::V0_27),
-        summary: "In `list.all(net, net.IP == 'x')`, `net` is the variable. Before, `net.IP` was the type of that name.",
+        summary: "In `list.all(net, net.IP == 'x')`, `net` is the variable. Before, `net.IP` was the type `net.IP`.",
         source: "cel-go 0.27 checker/env.go, Env.resolveQualifiedIdent",
         compiles: Some(|text| text.contains("net")),
         ..CHANGE
@@ -148,7 +148,8 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "new-defaults",
         since: Since::Kubernetes(37),
-        summary: "The API server sets `maxUnavailable` of a StatefulSet's rolling update and `preventPodSchedulingIfMissing` of a CSIDriver if they are absent.",
+        summary: "The API server sets `maxUnavailable` of a StatefulSet's rolling update and \
+            `preventPodSchedulingIfMissing` of a CSIDriver if these fields are absent.",
         source: "k8s.io/kubernetes 1.37 pkg/apis/apps/v1/defaults.go, pkg/apis/storage/v1/defaults.go",
         affects: Some(|checked, id| {
             let fields = ["maxUnavailable", "preventPodSchedulingIfMissing"];

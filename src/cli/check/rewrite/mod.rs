@@ -401,7 +401,7 @@ fn arithmetic(
     ];
     match (function, left_type, right_type) {
         ("_+_", Type::Map(_), _) | ("_+_", _, Type::Map(_)) => Some(Proposal::hint(
-            "`+` does not merge maps; an ApplyConfiguration merges them, so it needs only the new entries",
+            "`+` does not merge maps; an ApplyConfiguration merges maps, so write only the new entries",
         )),
         ("_+_", ..) => sides.into_iter().find_map(|(tokens, type_, other)| {
             if *other != Type::String {

@@ -460,7 +460,7 @@ impl ComparisonChecker<'_, '_> {
                         "_==_" => "this is always false".to_owned(),
                         "_!=_" => "this is always true".to_owned(),
                         _ if is_below_one => {
-                            "this only distinguishes values above 0 from others".to_owned()
+                            "this only distinguishes values above 0 from other values".to_owned()
                         }
                         _ => format!("`{fraction}` has the same effect as an integer"),
                     }
