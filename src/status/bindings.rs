@@ -103,9 +103,9 @@ fn not_permitted(effect: Effect) -> String {
 
 const fn unbound(effect: Effect) -> &'static str {
     if effect.is_mutating() {
-        "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
+        "no MutatingAdmissionPolicyBinding refers to the policy; the policy changes no request"
     } else {
-        "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
+        "no ValidatingAdmissionPolicyBinding refers to the policy; the policy is not enforced"
     }
 }
 
@@ -332,14 +332,14 @@ mod tests {
                 read(vec![]),
                 validating,
                 unbound(
-                    "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced",
+                    "no ValidatingAdmissionPolicyBinding refers to the policy; the policy is not enforced",
                 ),
             ),
             (
                 read(vec![]),
                 mutating,
                 unbound(
-                    "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request",
+                    "no MutatingAdmissionPolicyBinding refers to the policy; the policy changes no request",
                 ),
             ),
             (

@@ -506,9 +506,9 @@ fn retained_verdict(
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {
-            "objects that it validates are rejected"
+            "objects that the rule validates are rejected"
         }
-        Consequence::Denied => "with failurePolicy Fail, a request that reaches it is denied",
+        Consequence::Denied => "with failurePolicy Fail, a request that reaches the expression is denied",
         Consequence::LetThrough if effect.subject.is_webhooks() => {
             "with failurePolicy Ignore, the webhook is not called for requests that reach the expression"
         }
@@ -519,12 +519,12 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
             "with failurePolicy Ignore, the policy does not check requests that reach the expression"
         }
         Consequence::NoAnnotation => {
-            "with failurePolicy Ignore, requests that reach it get no audit annotation"
+            "with failurePolicy Ignore, requests that reach the expression get no audit annotation"
         }
         Consequence::OtherMessage => {
             "a denied request gets a different message; no extra request is denied"
         }
-        Consequence::Unread => "requests are not affected, since no expression uses it",
+        Consequence::Unread => "requests are not affected, since no expression uses the variable",
     }
 }
 

@@ -193,8 +193,8 @@ async fn mutating(
                 asked.gaps.push(Gap {
                     message: format!("the {plural} cannot be read: {}", live::one_line(&error)),
                     help: format!(
-                        "this requires the permission `list` on {plural}.admissionregistration.k8s.io; validating policies \
-                         are evaluated for the object without mutations"
+                        "this requires the permission `list` on {plural}.admissionregistration.k8s.io; validating \
+                         policies are evaluated for the unmutated object"
                     ),
                     is_fatal: false,
                 });

@@ -274,8 +274,8 @@ fn confirm(
     match error {
         Some(why) if !is_evaluated => Err(why),
         _ if !is_evaluated => Err(match binding.and_then(|it| it.metadata.name.as_ref()) {
-            Some(name) => format!("the binding {name} does not match it"),
-            None => "the policy does not match it".to_owned(),
+            Some(name) => format!("the binding {name} does not match the request"),
+            None => "the policy does not match the request".to_owned(),
         }),
         _ => Ok(None),
     }

@@ -18,7 +18,7 @@ fn message_has_field_and_consequence_if_condition_compiled_is_false() {
         &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
-        "an expression does not compile; with failurePolicy Fail, a request that reaches it is denied: \
+        "an expression does not compile; with failurePolicy Fail, a request that reaches the expression is denied: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
     let facts = facts.with(|facts| {

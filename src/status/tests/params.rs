@@ -180,7 +180,7 @@ fn condition_bound_depends_on_actions_of_bindings() {
     check(
         &bound(&[]),
         "False NoBindings",
-        "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced",
+        "no ValidatingAdmissionPolicyBinding refers to the policy; the policy is not enforced",
     );
     check(
         &bound(&[binding("Deny")]),
