@@ -508,7 +508,9 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
         Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {
             "objects that the rule validates are rejected"
         }
-        Consequence::Denied => "with failurePolicy Fail, a request that reaches the expression is denied",
+        Consequence::Denied => {
+            "with failurePolicy Fail, a request that reaches the expression is denied"
+        }
         Consequence::LetThrough if effect.subject.is_webhooks() => {
             "with failurePolicy Ignore, the webhook is not called for requests that reach the expression"
         }
