@@ -98,8 +98,8 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// Returns an error if an earlier document of this version has a different definition with the same name, or a
-    /// definition with a different name for the same kind.
+    /// Returns an error if an earlier document of this version contradicts this document: a definition has the same
+    /// name and another content, or the definition of a kind has another name.
     fn add(&mut self, document: &Value) -> Result<()> {
         let schemas = document.pointer("/components/schemas");
         let schemas = schemas.and_then(Value::as_object);

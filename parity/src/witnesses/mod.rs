@@ -67,8 +67,8 @@ impl WitnessesLine {
     }
 }
 
-/// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
-/// resources, or (for lock-outs) from the request in the finding.
+/// Rules that need no confirmed witness. Their findings follow from the policies and bindings, or from schemas and
+/// served resources. Findings of lock-outs follow from the request in the finding.
 const DECIDED: [Rule; 39] = [
     Rule::ConstantCondition,
     Rule::ContradictingMessage,

@@ -119,8 +119,8 @@ pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
     })
 }
 
-/// Returns the operator of another language at the location of a syntax error, as a range of code points, and the CEL
-/// operator that replaces it.
+/// Returns the range, in code points, of an operator of another language at the location of a syntax error. Also
+/// returns the CEL operator that replaces it.
 pub(super) fn operator_correction(
     text: &str,
     location: Location,

@@ -330,8 +330,8 @@ fn mutation_help(rule: Rule, root: Root) -> String {
     format!("first test the value, for example with {test} {place}in `... ? ... : ...`")
 }
 
-/// Returns a sentence about the mutation that fails if the fix of a match condition is applied, because the condition then
-/// matches more requests.
+/// Returns a sentence about a mutation that fails after the fix of a match condition, because the fixed condition is
+/// true for more requests.
 fn moved_failure(
     analysis: &PolicyAnalysis,
     context: &Context<'_>,

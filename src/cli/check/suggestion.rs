@@ -196,8 +196,8 @@ pub(super) fn only_meaning(name: &str, is_call: bool) -> Option<&'static str> {
     }
 }
 
-/// Returns the function that an undeclared function name probably denotes: the equivalent of another language's
-/// function with the same arguments, or the only function with a similar name.
+/// Returns the function that an undeclared function name probably denotes: the equivalent of a function of another
+/// language, if both have the same arguments, or the only function with a similar name.
 pub(super) fn only_function(name: &str) -> Option<&'static str> {
     let equivalent = equivalent_function(name);
     equivalent.or_else(|| {

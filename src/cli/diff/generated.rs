@@ -90,8 +90,8 @@ pub(super) fn generate(
         return Generated::default();
     };
     let are_inputs_changed = are_bindings_changed(policies) || !params.changed().is_empty();
-    // For a mutating policy, the search for changed expressions also returns sample requests, which can show the effect
-    // of changed bindings and params.
+    // For a mutating policy, the search for changed expressions also returns sample requests. These requests can show
+    // the effect of changed bindings and params.
     let is_mutating = policies.iter().any(|it| it.mutating.is_some());
     let [old, new] = policies.map(|it| it.mutating.as_ref().is_some_and(|it| it.reinvokes));
     let is_changed = is_changed(policies) || (is_mutating && are_inputs_changed) || old != new;
@@ -243,8 +243,8 @@ impl Generated {
         }
     }
 
-    /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches, or
-    /// that match different bindings in the two versions.
+    /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches,
+    /// or for which the matching bindings of the two versions differ.
     fn add_matches(&mut self, search: &Search<'_, '_>) {
         let policies = search.policies;
         let [old, new] = policies.map(|policy| {

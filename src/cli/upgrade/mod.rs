@@ -483,8 +483,8 @@ impl<'a> UpgradeCheck<'a> {
         }
     }
 
-    /// Returns the changes with their causes, probes for the generated requests that show them, and the number of
-    /// changes whose generated request cannot be written as a probe.
+    /// Returns the changes with their causes; probes for the generated requests that show the changes; and the number
+    /// of changes whose generated request cannot be written as a probe.
     fn changes(&self, setup: &Setup, with_text: bool) -> (Vec<Change>, Vec<Json>, usize) {
         let decided: BTreeSet<(usize, &Option<String>)> = self
             .drafts

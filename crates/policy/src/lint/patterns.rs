@@ -332,8 +332,9 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     finding(
         format!("`{pattern}` also matches a string {others}"),
         format!("to match the whole string, write `{start}{pattern}{end}`"),
-        // Two kinds of patterns may be intended as they are: a required prefix of a fixed length, such as `^[0-9]{3}`,
-        // and a single repeated class, such as `[a-z]+`, which only requires that the string contains such a character.
+        // Two kinds of patterns may be intended as they are. One kind requires a prefix of a fixed length, such as
+        // `^[0-9]{3}`. The other kind is a single repeated class, such as `[a-z]+`: it only requires that the string
+        // contains such a character.
         has_start && at_end == Quantifier::Counted
             || parts.len() == 1 && !has_start && !has_end && at_end == Quantifier::Varying,
     )

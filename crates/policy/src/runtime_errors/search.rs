@@ -288,8 +288,8 @@ impl<'a> Search<'a> {
             }
             self.try_site(builder, &symbolic, &sites_by_node, site);
         }
-        // If this kind has a new finding, kinds with the same signature are searched too: their search skips the
-        // reported sites, so it may find further errors.
+        // If this kind has a new finding, other kinds with its signature are searched too: the search of these kinds
+        // skips the reported sites, so it may find further errors.
         let has_new_finding = self.findings.len() > n_findings;
         if builder.has_evaluated() && !self.budget.is_used_up() && !has_new_finding {
             self.searched.extend(signature);

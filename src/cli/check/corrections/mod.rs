@@ -505,7 +505,7 @@ impl AssumedConditions {
     }
 
     /// Returns true if a condition that is assumed to be true may exclude the finding's request, because the condition
-    /// reads the same field, a variable, the operation or the resource.
+    /// reads the field of the finding, a variable, the operation or the resource.
     fn may_exclude(&self, finding: &Finding) -> bool {
         let mut conditions = self.0.iter().filter(|it| it.owner == finding.owner);
         conditions.any(|condition| {
@@ -633,8 +633,8 @@ fn add_objects_of_others(
     }
 }
 
-/// Calls `check` with the corrected objects, the bindings and params of all other files, and those policies of other
-/// files whose binding is corrected.
+/// Calls `check` with three groups of objects: the corrected objects; the bindings and params of all other files; and
+/// the policies of other files whose binding is corrected.
 fn with_other_objects(
     corrected: &mut Input,
     input: &mut Input,

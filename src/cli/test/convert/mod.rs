@@ -432,8 +432,8 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// Sets the properties of probes that suites do not define: `samples: Partial` if sample objects lack required fields,
-/// and `applies: false` if the policy does not apply to an allowed request.
+/// Sets the fields of probes that suites do not define: `samples: Partial` if sample objects lack required fields, and
+/// `applies: false` if the policy does not apply to a request that it must allow.
 fn complete(suite: &mut Suite, options: &ConvertOptions) -> Result<(), Broken> {
     let report = run_probes(suite, options, |case| case.expect.clone())?;
     let results_by_probe = by_probe(&report);

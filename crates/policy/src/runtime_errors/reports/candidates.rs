@@ -263,9 +263,9 @@ impl MessageWriter<'_, '_> {
         });
         let presence = intent::presence_test(origin.ast, origin.text, site.chain, &chain);
         candidates.extend(presence.filter(|_| null_roots.is_empty() && !may_be_null));
-        // If `object` or `oldObject` may be null, optional selections on both sides are not proposed. Neither is a
-        // default for only one side, because an absent value on this side would then differ from an absent value on the
-        // other side.
+        // If `object` or `oldObject` may be null, optional selections on both sides are not proposed. A default for
+        // only one side is not proposed either, because an absent value on this side would then differ from an absent
+        // value on the other side.
         let is_one_side = sides.is_some() && !null_roots.is_empty();
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;

@@ -1,13 +1,13 @@
 //! Tries proposed changes: evaluates the changed policy for the failing request and for other requests of the search.
 //!
-//! A change is suggested only if the expression no longer fails for the failing request, and if all expressions keep
-//! the values that they have for the tried requests. A change is not suggested if a condition that failed becomes true
-//! for one request and false for another, because such an effect cannot be described.
+//! A change is suggested only if two conditions hold: the expression no longer fails for the failing request, and no
+//! other result of an expression changes for a tried request. A change is not suggested if a condition that failed
+//! becomes true for one request and false for another, because such an effect cannot be described.
 //!
 //! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is
-//! suggested in two cases only. Either the effective default of the field implies the change, or a change that denies
-//! the requests is suggested too, so that the author can choose. The effective default counts only if it is certain,
-//! and if the field has it in all tried kinds.
+//! suggested in two cases only: the effective default of the field implies the change, or a change that denies the
+//! requests is suggested too, so that the author can choose. The effective default counts only if it is known, and if
+//! it is the default of the field in all tried kinds.
 
 use std::rc::Rc;
 

@@ -1,9 +1,9 @@
 //! Searches for requests for which a changed validation or match condition has different results in the two versions.
 //!
-//! The solver combines the conditions of both versions: the old expression has one result, the new expression has the
-//! other, and all other conditions are true. The solutions are refined with trial values for the inputs of the changed
-//! expressions, because the solver interprets only some functions. A request that other validations deny is changed
-//! until only the changed condition determines the decision.
+//! The solver combines the conditions of both versions: the old and the new expression have opposite results, and all
+//! other conditions are true. The solutions are refined with trial values for the inputs of the changed expressions,
+//! because the solver interprets only some functions. A request that other validations deny is changed until only the
+//! changed condition determines the decision.
 
 use std::rc::Rc;
 

@@ -2,8 +2,9 @@
 //! before and after a change.
 //!
 //! The search for examples ([`super::examples`]) generates the requests. For two Kubernetes versions, further requests
-//! reach the nodes that a change between them may affect ([`crate::version_changes`]). For a changed policy, further
-//! requests have trial values for the inputs of the changed expressions. Each request is evaluated under both versions.
+//! reach the nodes that a change between these versions may affect ([`crate::version_changes`]). For a changed policy,
+//! further requests have trial values for the inputs of the changed expressions. Each request is evaluated under both
+//! versions.
 
 mod changed_conditions;
 mod distinguishing;
