@@ -98,7 +98,14 @@ fn is_guard(ast: &Ast, id: ExprId) -> bool {
         path::with_literal(ast, id),
         Some((Operator::NotEqual, _, Literal::Null))
     );
-    is_not_null || matches!(ast.expr(id), Expr::Select { test_only: true, .. })
+    is_not_null
+        || matches!(
+            ast.expr(id),
+            Expr::Select {
+                test_only: true,
+                ..
+            }
+        )
 }
 
 /// Returns the tests of one element if the expression `id` is `list.exists(...)`. `None` for other expressions.
