@@ -178,7 +178,8 @@ pub(super) fn none_served(rules: &ResourceRules<'_>, findings: &mut Vec<Finding>
     }
 }
 
-/// Returns the edit of a rule's scope if the rule would match the resource with a different scope.
+/// Returns an edit that changes the scope of a rule to the scope that `unserved` suggests. `None` if it suggests no
+/// scope.
 fn scope_edit(
     policy: &Object<RequestPolicy>,
     rule: &Node,

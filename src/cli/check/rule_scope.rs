@@ -24,7 +24,7 @@ pub(super) fn is_only_mistake(
     })
 }
 
-/// Returns true if a rule would match all its resources with a different scope.
+/// Returns true if a rule would match all its resources if it had another scope.
 pub(super) fn is_wrong(matches: &Matches, (rule, unserved): (&Node, &UnservedResource)) -> bool {
     let resources = rule.get("resources").map_or(&[][..], Node::items);
     !resources.is_empty() && resources.len() == excluded_names(matches, unserved).count()

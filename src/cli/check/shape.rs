@@ -198,7 +198,7 @@ impl<T> Walk<'_, T> {
         self.node(&entry.node, Type::Any, path);
     }
 
-    /// Returns a hint if the field `name` belongs to a different part of the object, or to other policy engines.
+    /// Returns a hint if the field `name` belongs to another part of the object, or is a field of other policy engines.
     fn misplaced(&self, name: &str, path: &str) -> Option<String> {
         if name == "excludeNamespaces" || name == "namespaces" {
             return Some(

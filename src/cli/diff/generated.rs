@@ -41,7 +41,8 @@ const MAX_VALUES: usize = 24;
 pub(super) struct Generated {
     /// The number of requests for which both versions were evaluated.
     pub(super) n_requests: usize,
-    /// The requests for which the versions differ. Requests with different decisions are first.
+    /// The requests for which the versions differ. Requests for which the two versions have different decisions come
+    /// first.
     pub(super) differing: Vec<DifferingRequest>,
     /// The reason why requests could not be generated or evaluated.
     pub(super) error: Option<String>,
@@ -406,8 +407,8 @@ fn confirm(
                 None
             })
         };
-        // The short form has a different user and no namespace labels, so its difference might not be the same as in
-        // the long form.
+        // The short form has another user than the long form, and no namespace labels. So the two forms might have
+        // different differences.
         let differing = match (evaluate(false), evaluate(true)) {
             (Some(long), Some(short)) if short.difference != long.difference => Some(long),
             (long, short) => short.or(long),

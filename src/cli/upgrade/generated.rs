@@ -99,7 +99,8 @@ impl BothVersions<'_> {
                 "Kubernetes {version} does not serve the resources that its rules match"
             ));
         }
-        // The new Kubernetes version may serve the resource in a different API version that another rule names.
+        // The new Kubernetes version may serve the resource in another API version, and another rule may match the
+        // resource in that API version.
         let is_matched = |unserved: &UnservedResource| {
             let mut resources = new.resources.iter();
             resources.any(|it| !it.by_wildcard && it.gvr.resource == unserved.name)

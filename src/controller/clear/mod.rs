@@ -197,7 +197,7 @@ async fn clear_kind<K>(
                     summary.n_cleared += 1;
                     print_line(out, format_args!("{resource}/{name} cleared"));
                 }
-                // The object is deleted, or a different object of that name exists.
+                // The object was deleted, or another object with its name was created since.
                 Ok(Written::Gone | Written::Conflict) => summary.n_untouched += 1,
                 Err(error) => {
                     summary.n_failed += 1;

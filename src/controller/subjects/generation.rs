@@ -5,8 +5,8 @@ use super::probe::Probe;
 
 /// A state of an object, identified by its uid, its generation and a hash of its spec.
 ///
-/// The hash is needed since a received spec may be incomplete, or decoded with an older schema. Then two different
-/// specs have the same generation number.
+/// The hash is needed since a received spec may be incomplete, or decoded with an older schema. In both cases, two
+/// unequal specs have one generation number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Generation {
     uid: Option<String>,

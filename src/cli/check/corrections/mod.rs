@@ -105,7 +105,8 @@ fn key(finding: &Finding) -> Key {
     let is_of_mutation = finding.rule == Rule::FailingMutation;
     let message = match finding.message.split_once(": ") {
         _ if is_of_whole => String::new(),
-        // A corrected policy may fail for a different request, so the part of the message about the request is omitted.
+        // A corrected policy may fail for another request than the original policy, so the part of the message about
+        // the request is omitted.
         Some((problem, _)) if finding.witness.is_some() || is_of_mutation => {
             without_numbers(problem)
         }

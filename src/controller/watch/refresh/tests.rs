@@ -90,7 +90,8 @@ fn policy(name: &str, group: &str) -> Value {
     })
 }
 
-/// Creates a cluster without CRDs and with two policies. One policy matches widgets, the other one a different group.
+/// Creates a cluster without CRDs and with two policies. One policy matches widgets. The other policy matches a
+/// resource of another group.
 fn cluster() -> Cluster {
     let served = Arc::new(Mutex::new(Served::default()));
     let now_served = Arc::clone(&served);
