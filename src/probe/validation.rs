@@ -385,7 +385,8 @@ fn string(text: &str, schema: &Json, path: &str, found: &mut Violations) {
         let texts = allowed.iter().filter_map(Json::as_str);
         let texts: Vec<String> = texts.map(|text| format!("`{text}`")).collect();
         let names = || allowed.iter().filter_map(Json::as_str);
-        // Another form of the word, such as `Denied`, has the same first letters.
+        // Another form of an allowed word, such as `Denied` for `Deny`, begins with the first three letters of this
+        // word.
         let start = text.get(..3);
         let related = || names().find(|name| start.is_some() && name.get(..3) == start);
         let similar = nearest(text, names()).or_else(related);

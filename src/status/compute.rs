@@ -3,7 +3,7 @@
 //! [`compute`] is a pure function. It follows three rules:
 //!
 //! - A condition with unreadable inputs is Unknown.
-//! - If inputs are *temporarily* unavailable, the stored condition for the same generation is retained. A restart of
+//! - If inputs are *temporarily* unavailable, the stored condition for the current generation is retained. A restart of
 //!   the controller or an outage of the API server therefore does not change conditions.
 //! - The message of a condition states the effect on requests.
 
@@ -474,8 +474,8 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     }
 }
 
-/// Returns the stored verdict for the same generation if `verdict` must not replace it. This is the case if the inputs
-/// of `verdict` are temporarily unavailable, or if `verdict` has the same status but less detail.
+/// Returns the stored verdict for `generation` if `verdict` must not replace it. This is the case if the inputs of
+/// `verdict` are temporarily unavailable, or if `verdict` has the status of the stored verdict but less detail.
 fn retained_verdict(
     verdict: &Verdict,
     type_: ConditionType,

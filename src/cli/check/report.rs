@@ -503,7 +503,7 @@ impl CheckReport {
     }
 }
 
-/// Merges the findings of an object that differ only in their location. They have the same cause.
+/// Merges the findings of an object that differ only in their location. Such findings share one cause.
 fn merge_places(findings: &mut Vec<Finding>) {
     let mut firsts: HashMap<_, usize> = HashMap::new();
     let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());

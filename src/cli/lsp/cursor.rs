@@ -1,7 +1,7 @@
 //! Finds the object, the field and the expression at a byte of a file.
 //!
-//! While the user types, the document is often invalid. The search then continues in a copy of the file whose line at the
-//! cursor is completed or blanked. The copy has the same bytes before the cursor.
+//! While the user types, the document is often invalid. The search then continues in a copy of the file whose line at
+//! the cursor is completed or blanked. Before the cursor, the copy equals the file.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -131,7 +131,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the observation of `record` at `now`. If `before` has the same record, returns `before`.
+    /// Returns the observation of `record` at `now`. If `before` is also an observation of `record`, returns `before`.
     pub(crate) fn next(before: Option<Self>, record: ElectionRecord, now: Instant) -> Self {
         match before {
             Some(before) if before.record == record => before,

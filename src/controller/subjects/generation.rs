@@ -21,7 +21,7 @@ impl Generation {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
             // A probe whose spec is too large to store cannot be evaluated. Its generation must differ from the
-            // generation of the same probe after it is stored.
+            // generation that the probe has once its spec is stored.
             content: probe.spec.hash ^ rejected,
         }
     }

@@ -187,8 +187,8 @@ fn operation_mistake(op: &str, has_from: bool) -> Option<(String, Advice)> {
     })
 }
 
-/// Returns a hint about a path that lacks the leading `/`. Suggests the path with this `/`, or the same path below
-/// `/spec`, if all types declare the suggested path.
+/// Returns a hint about a path that lacks the leading `/`. Suggests the path with this `/` or with the prefix `/spec/`,
+/// if all types declare the suggested path.
 fn rooted_path_help(path: &str, types: &MatchedTypes) -> Advice {
     let slashes = if path.contains('/') {
         path.to_owned()

@@ -179,7 +179,7 @@ impl Suite {
         });
     }
 
-    /// Adds a case to the draft with the same policy, bindings and params. Creates the draft if it does not exist.
+    /// Adds a case to the draft for `policy`, `bindings` and `params`. Creates the draft if it does not exist.
     fn add(&mut self, policy: &str, bindings: Bindings, params: Option<Vec<Json>>, case: Case) {
         let fits = |draft: &&mut Draft| {
             draft.policy == policy && draft.bindings == bindings && draft.params == params

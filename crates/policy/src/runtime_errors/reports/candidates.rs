@@ -60,7 +60,7 @@ pub(crate) struct KnownDefault {
 }
 
 impl KnownDefault {
-    /// Returns true if the field has the same default in objects of `gvk`.
+    /// Returns true if the field also has this default in objects of `gvk`.
     pub(crate) fn is_of(&self, gvk: &Gvk) -> bool {
         self.path
             .as_ref()

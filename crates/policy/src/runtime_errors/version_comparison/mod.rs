@@ -188,7 +188,8 @@ pub(super) fn distinguishing_requests(
     comparer.comparison.differences
 }
 
-/// Returns the indices of the expressions of `policy` that have no equal expression with the same role in `other`.
+/// Returns the indices of the expressions of `policy` for which `other` has no expression with an equal source and
+/// role.
 fn changed_expressions(policy: &CompiledPolicy, other: &CompiledPolicy) -> Vec<usize> {
     let key = |it: &PolicyExpression| (it.role, Arc::clone(&it.text));
     let others: HashSet<_> = other.expressions().iter().map(key).collect();
