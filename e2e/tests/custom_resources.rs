@@ -1,6 +1,5 @@
 //! Compares the validation of CustomResourceDefinitions and custom resources with a real API server. For a new
-//! definition, the test compares the errors about rules. For a custom resource, it compares the causes of the
-//! rejection.
+//! definition, the errors about rules are compared. For a custom resource, the causes of the rejection are compared.
 //!
 //! `VAP_CUSTOM_RESOURCES_SEED` sets the seed, `VAP_CUSTOM_RESOURCES` the number of requests, and `VAP_DEFINITIONS` the
 //! number of mutants. If `VAP_CORPUS_DIR` is set, the definitions of that corpus are also sent. The mutants are then

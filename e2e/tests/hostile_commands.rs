@@ -247,7 +247,7 @@ fn every_command_on_hostile_files_ends_within_limits() {
 }
 
 #[test]
-fn exit_with_unknown_status_or_without_message_is_a_problem() {
+fn unknown_exit_status_and_failure_without_message_are_problems() {
     assert_eq!(ending(Some(0), "", ""), None);
     assert_eq!(ending(Some(1), "a finding", ""), None);
     assert_eq!(ending(Some(2), "", "error: too large"), None);

@@ -234,7 +234,7 @@ async fn check_stored_rules(cluster: &Cluster, controller: &Controller) {
     assert!(text.contains(&rule_of(1)), "{text}");
     assert!(text.contains("undefined field 'replica'"), "{text}");
     assert!(
-        text.contains("objects that it validates are rejected"),
+        text.contains("objects that the rule validates are rejected"),
         "{text}"
     );
     cluster

@@ -98,8 +98,8 @@ impl Contents {
     ///
     /// # Errors
     ///
-    /// Returns an error if an earlier document of this version has a different definition with the same name, or a
-    /// definition with a different name for the same kind.
+    /// Returns an error if an earlier document of this version contradicts this document: a definition has the same
+    /// name and another content, or the definition of a kind has another name.
     fn add(&mut self, document: &Value) -> Result<()> {
         let schemas = document.pointer("/components/schemas");
         let schemas = schemas.and_then(Value::as_object);
@@ -265,7 +265,7 @@ fn resource_row(resource: &ApiResource) -> ResourceRow<'_> {
 }
 
 /// Removes the keywords that affect neither types nor merges. If a default is not a scalar, records only that the
-/// default exists. The value of a default is needed only for list keys, which are scalars.
+/// default exists. Only the defaults of list keys need their values, and list keys are scalars.
 fn reduced_schema(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

@@ -1,4 +1,4 @@
-//! Prepares policies for benchmarks: the policies of a corpus with changed rules, which match five kinds per policy.
+//! Prepares the policies of a corpus for benchmarks: changes their rules so that each policy matches five kinds.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -574,7 +574,8 @@ impl Recorder {
     }
 
     fn add(&mut self, case: &Value, theirs: &Answer) -> Result<()> {
-        // Skips cases whose result is not deterministic. Also skips large cases, which test no more than small ones.
+        // Skips cases whose result is not deterministic. Also skips large cases, because they test no more than small
+        // cases.
         let size = case.to_string().len();
         if self.path.is_none() || self.left == 0 || theirs.errors.len() > 1 || size > 6_000 {
             return Ok(());

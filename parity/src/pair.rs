@@ -40,7 +40,7 @@ pub struct PairLine {
     pub bench: &'static str,
     /// The number of runs of each program.
     pub rounds: usize,
-    /// The number of policies. It is the same for both programs.
+    /// The number of policies. Both programs measure the same policies.
     pub policies: usize,
     /// Upstream's time per policy, in nanoseconds.
     pub oracle_ns_per_policy: f64,

@@ -179,9 +179,10 @@ pub enum Command {
     /// Check policies in files or in a cluster
     ///
     /// Compiles and type-checks policies as vap-status-controller does, against the APIs of Kubernetes 1.37 and the
-    /// CustomResourceDefinitions of the input. A cluster is used with --live, -l, a flag that selects a cluster or
-    /// user, or a policy given as vap/NAME. The APIs, schemas, bindings and version are then those of the cluster.
-    /// If a cluster is used without files, a selector (-l) or names, all policies of the cluster are checked.
+    /// CustomResourceDefinitions of the input. A cluster is used if an argument is --live, -l, vap/NAME, or any flag
+    /// that selects a cluster or user. The APIs, schemas, bindings and version are then those of the cluster. If a
+    /// cluster is used, and the arguments contain no file, no -l and no vap/NAME, all policies of the cluster are
+    /// checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
@@ -193,9 +194,9 @@ pub enum Command {
     Test(TestArgs),
     /// Evaluate policies for one request, with an explanation
     ///
-    /// Uses the policies in files, or those of a cluster with its bindings, params and namespaces. A cluster is used
-    /// with --live, -l, a flag that selects a cluster or user, or a policy given as vap/NAME. Shows which policies
-    /// match, the value of each expression, and the decision.
+    /// The policies come from files, or from a cluster with its bindings, params and namespaces. A cluster is used if
+    /// an argument is --live, -l, vap/NAME, or any flag that selects a cluster or user. Shows which policies match, the
+    /// value of each expression, and the decision.
     #[command(after_help = eval::HELP)]
     Eval(eval::EvalArgs),
     /// Evaluate policies for existing objects, in a cluster or in files
@@ -213,25 +214,26 @@ pub enum Command {
     Diff(diff::DiffArgs),
     /// Show the effects of a Kubernetes upgrade on policies
     ///
-    /// Evaluates each policy under two Kubernetes versions, for generated requests, probe cases and objects. Lists the
-    /// requests whose decision changes, the policies that only one version accepts, and policies for which the effect is
-    /// unknown. Each change has its cause, a request that shows it, and a fix if there is one.
+    /// Evaluates each policy under two Kubernetes versions, for objects, probe cases and generated requests. Lists the
+    /// requests whose decision changes, the policies that only one version accepts, and policies for which the effect
+    /// is unknown. Each change has its cause, a request that shows it, and a fix if there is one.
     #[command(after_help = upgrade::HELP)]
     UpgradeCheck(upgrade::UpgradeArgs),
     /// Explain a rule of `check`, or a field of PolicyProbe
     ///
-    /// Prints the levels, objects and versions of a rule, an example and a remedy. Without RULE, lists all rules, one per
-    /// line. For search words, lists the rules that contain them. For KIND.FIELD, describes a field of the kinds of
-    /// vap-status.dev, such as PolicyProbe, as `kubectl explain` does, but without a cluster.
+    /// Prints the levels, objects and versions of a rule, and shows an example and a remedy. Without RULE, lists all
+    /// rules, one per line. For search words, lists the rules that contain them. For KIND.FIELD, describes a field of
+    /// the kinds of vap-status.dev, such as PolicyProbe, as `kubectl explain` does, but without a cluster.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
     /// Start the language server for editors, on standard input and output
     ///
-    /// An editor starts this command and sends messages of the Language Server Protocol. The server reports the findings
-    /// of `kubectl vap check` while you type, and completes and explains the expressions in policies, bindings, webhook
-    /// configurations, CustomResourceDefinitions and probes. It reads the manifests and the .vap.yaml of the workspace.
-    /// A cluster is used with --live or a flag that selects a cluster or user. The APIs, schemas and version are then
-    /// those of the cluster, and its bindings and params also apply. The server reads them again when a file is saved.
+    /// An editor starts this command and sends messages of the Language Server Protocol. The server reports the
+    /// findings of `kubectl vap check` while you type, and completes and explains the expressions in policies,
+    /// bindings, webhook configurations, CustomResourceDefinitions and probes. It reads the manifests and the .vap.yaml
+    /// of the workspace. A cluster is used if an argument is --live, or any flag that selects a cluster or user. The
+    /// APIs, schemas and version are then those of the cluster, and its bindings and params also apply. The server
+    /// reads them again when a file is saved.
     #[command(after_help = LSP_HELP)]
     Lsp(LspArgs),
     /// Show the versions of the plugin, the controller and the API server
@@ -271,8 +273,8 @@ pub struct StatusArgs {
     /// Show the policies whose labels match the selector
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     pub selector: Option<String>,
-    /// The output format: `wide` is the table with all columns; `json` and `yaml` are stable; `name` is the resource and
-    /// name of each policy
+    /// The output format in place of a table that fits the terminal: `wide` (a table with all columns), `json` or
+    /// `yaml` (both stable), or `name` (the resource and name of each policy)
     #[arg(
         short,
         long,
@@ -304,7 +306,7 @@ pub struct StatusArgs {
 /// The flags for the controller's Lease.
 #[derive(Debug, clap::Args)]
 pub struct LeaseArgs {
-    /// The namespace of the controller's Lease, which contains the time when the controller was last in sync
+    /// The namespace of the controller's Lease. The Lease contains the time when the controller was last in sync
     #[arg(long, value_name = "NAMESPACE", default_value = lease::DEFAULT_NAMESPACE)]
     pub controller_namespace: String,
     /// The name of the controller's Lease
@@ -352,8 +354,8 @@ pub struct CheckArgs {
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// Check that an API server can load the manifests in the directory as its `staticManifestsDir`: names, params,
-    /// versions, and a policy for each binding
+    /// Check that an API server can use the directory as its `staticManifestsDir`: names, params and versions must be
+    /// allowed, and each binding must have a policy
     #[arg(long = "static", value_name = "DIR")]
     pub static_dir: Option<PathBuf>,
     /// Checking semantics: `truthful` warns of expressions that may fail when evaluated; `upstream` reports exactly
@@ -366,8 +368,8 @@ pub struct CheckArgs {
     /// without a cluster, 1.37]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<VersionRange>,
-    /// The output format: text with marked lines, `concise` with one line for each finding, stable `json`, `github`
-    /// annotations, `sarif`, `gitlab` for code quality reports, or `junit`
+    /// The output format: `text` (with marked lines), `concise` (one line per finding), `json` (stable), `github`
+    /// (annotations), `sarif`, `gitlab` (a code quality report), or `junit`
     #[arg(
         short,
         long,
@@ -383,7 +385,8 @@ pub struct CheckArgs {
     /// Print only a table with the estimated cost of each expression, and its share of the API server's limit
     #[arg(long, conflicts_with = "statistics")]
     pub costs: bool,
-    /// Check again whenever a file changes, until interrupted. Requires files as input, and the format text or `concise`
+    /// Check again whenever a file changes, until interrupted. Requires files as input, and the format `text` or
+    /// `concise`
     #[arg(short, long, conflicts_with_all = ["fix", "diff", "write_baseline", "live"])]
     pub watch: bool,
     /// Also exit 1 if there are notes about parts of the input that could not be checked
@@ -418,7 +421,7 @@ pub struct TestArgs {
     /// A file or directory with CustomResourceDefinitions, in addition to those in the input (repeatable)
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The output format: text, stable `json`, JUnit XML, `github` annotations, or the coverage as `lcov`
+    /// The output format: `text`, `json` (stable), `junit`, `github` (annotations), or `lcov` (only the coverage)
     #[arg(
         short,
         long,
@@ -434,15 +437,15 @@ pub struct TestArgs {
     /// Run only the cases whose name PROBE/CASE matches the regular expression, in Go's syntax
     #[arg(long, value_name = "REGEX", value_parser = CaseFilter::parse, conflicts_with = "coverage_threshold")]
     pub run: Option<CaseFilter>,
-    /// Show only the cases that did not pass, in the formats text and json; the totals count all cases
+    /// In the formats `text` and `json`, show only the cases that did not pass. The totals count all cases
     #[arg(long)]
     pub failed_only: bool,
-    /// Measure the duration of each case, and show it in the formats text and json; junit always has durations
+    /// In the formats `text` and `json`, show the duration of each case. The format `junit` always shows durations
     #[arg(long)]
     pub durations: bool,
     /// Measure coverage, and list the parts of policies that no case covers: true and false results of validations and
-    /// match conditions, operands of && and ||, conditions of ?:, predicates of macros, operations and resources of
-    /// rules, actions of bindings. A policy without a probe has no covered parts
+    /// match conditions; operands of && and ||; conditions of ?:; predicates of macros; operations and resources of
+    /// rules; and actions of bindings. A policy without a probe has no covered parts
     #[arg(long)]
     pub coverage: bool,
     /// Exit 1 if less than this percentage is covered

@@ -93,7 +93,7 @@ pub fn parse(arguments: &[String]) -> Result<Vec<String>, String> {
             None => argument.as_str(),
             Some((resource, _)) if has_type => {
                 return Err(format!(
-                    "`{argument}` cannot follow a type: write only names after it, or {resource}/NAME for each"
+                    "`{argument}` cannot follow a type: write only names after the type, or {resource}/NAME for each"
                 ));
             }
             Some((resource, name)) if is_resource(resource) => name,

@@ -391,7 +391,7 @@ async fn schema_change_during_check_requeues_policy() {
     assert_eq!(next.unwrap(), id("a"));
 }
 
-/// A check may end after the watch has reported a different spec of the same generation.
+/// A check may end after the watch has reported another spec with the generation of the checked spec.
 #[tokio::test(start_paused = true)]
 async fn result_for_other_spec_is_discarded() {
     let (context, _) = context(SOUND, healthy);
@@ -411,8 +411,8 @@ async fn result_for_other_spec_is_discarded() {
 
 #[tokio::test(start_paused = true)]
 async fn policy_is_requeued_if_response_has_other_spec() {
-    // The watch reported one spec. The API server has stored a different spec of the same generation, and returns it in
-    // the response to the write.
+    // The watch reported one spec. The API server has stored another spec with this generation, and returns the stored
+    // spec in the response to the write.
     let (context, log) = context(SOUND, move |request| {
         if request.method != Method::PATCH {
             return healthy(request);
@@ -580,7 +580,7 @@ async fn stopped_workers_wait_only_for_write_in_progress() {
 }
 
 #[tokio::test]
-async fn only_first_mark_of_kind_as_listed_causes_notification() {
+async fn marking_a_kind_as_listed_again_causes_no_notification() {
     // The watch of probes waits for changes. If probes are not served, it calls `set_probes_listed` after each change.
     let (context, _) = context(SOUND, healthy);
     let mut changes = context.changes();

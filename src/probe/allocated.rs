@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_value_affects_reads_of_itself_and_of_any_parent_as_a_whole() {
+    fn unknown_value_affects_reads_of_itself_and_whole_reads_of_its_parents() {
         use AccessKind::{Elements, Presence, Whole};
         let path = |text: &str| -> Vec<Step> {
             let names = text.split('.').filter(|name| !name.is_empty());

@@ -36,16 +36,16 @@ pub(super) fn spec_rules() -> Value {
         rule(
             "!has(self.inlineParams) || self.inlineParams.size() == 0 || \
              (has(self.params) && self.params == 'Inline')",
-            "inlineParams requires params: Inline"
+            "`inlineParams` requires `params: Inline`"
         ),
         rule(
             "(has(self.bindings) && self.bindings == 'Inline') == \
              (has(self.inlineBindings) && self.inlineBindings.size() > 0)",
-            "inlineBindings must be set if and only if bindings is Inline"
+            "`inlineBindings` must be set if and only if `bindings` is `Inline`"
         ),
         rule(
             "has(self.policyName) != has(self.target)",
-            "exactly one of policyName (for a ValidatingAdmissionPolicy) and target (for other kinds) is required"
+            "exactly one of `policyName` (for a ValidatingAdmissionPolicy) and `target` (for other kinds) is required"
         ),
         rule(
             "has(self.target) && self.target.kind == 'MutatingAdmissionPolicy' || \
@@ -65,23 +65,23 @@ pub(super) fn request_rules() -> Value {
     json!([
         rule(
             "has(self.resource) || has(self.object) || has(self.oldObject)",
-            "a request requires a resource or an object"
+            "a request requires at least one of `resource`, `object` and `oldObject`"
         ),
         rule(
             "!has(self.operation) || self.operation != 'DELETE' || !has(self.object)",
-            "a DELETE must not have an object; the deleted object is the oldObject"
+            "a DELETE must not have an `object`; the deleted object is the `oldObject`"
         ),
         rule(
             "has(self.operation) && self.operation != 'CREATE' || !has(self.oldObject)",
-            "a CREATE must not have an oldObject"
+            "a CREATE must not have an `oldObject`"
         ),
         rule(
             "has(self.operation) && self.operation in ['DELETE', 'CONNECT'] || has(self.object)",
-            "a CREATE or UPDATE requires an object"
+            "a CREATE or UPDATE requires an `object`"
         ),
         rule(
             "!has(self.operation) || self.operation != 'UPDATE' || has(self.oldObject)",
-            "an UPDATE requires an oldObject"
+            "an UPDATE requires an `oldObject`"
         ),
     ])
 }
@@ -96,7 +96,7 @@ pub(super) fn expect_rules() -> Value {
         ),
         rule(
             "!has(self.decision) || self.decision != 'Deny' || !has(self.errors) || self.errors > 0",
-            "errors: 0 requires decision: Allow, because a denied object has at least one error"
+            "`errors: 0` excludes `decision: Deny`, because a denied object has at least one error"
         ),
         rule(
             "has(self.decision) || has(self.error) || has(self.applies) || has(self.object) || \
@@ -106,7 +106,7 @@ pub(super) fn expect_rules() -> Value {
         rule(
             "!has(self.applies) || self.applies || has(self.error) || !has(self.decision) || \
              self.decision != 'Deny'",
-            "applies: false excludes decision: Deny, because a policy that does not apply denies no request"
+            "`applies: false` excludes `decision: Deny`, because a policy that does not apply denies no request"
         ),
     ])
 }
@@ -114,14 +114,14 @@ pub(super) fn expect_rules() -> Value {
 pub(super) fn target_rules() -> Value {
     json!([rule(
         "self.kind.endsWith('WebhookConfiguration') == has(self.webhook)",
-        "webhook is required for a webhook configuration, and is not allowed for other kinds"
+        "`webhook` is required for a webhook configuration, and is not allowed for other kinds"
     )])
 }
 
 pub(super) fn error_rules() -> Value {
     json!([rule(
         "has(self.text) || has(self.contains) || has(self.pattern)",
-        "an error requires text, contains or pattern"
+        "an error requires at least one of `text`, `contains` and `pattern`"
     )])
 }
 

@@ -1,7 +1,7 @@
 //! Policy probes: sample requests with expected decisions of a policy.
 //!
 //! A `PolicyProbe` is an object in the cluster or a document in a file. The controller evaluates probes in the cluster
-//! continuously. `kubectl vap test` evaluates probes in files, with the same semantics.
+//! continuously. `kubectl vap test` evaluates probes in files, with the semantics of the controller.
 
 mod allocated;
 pub mod api;

@@ -385,7 +385,8 @@ fn string(text: &str, schema: &Json, path: &str, found: &mut Violations) {
         let texts = allowed.iter().filter_map(Json::as_str);
         let texts: Vec<String> = texts.map(|text| format!("`{text}`")).collect();
         let names = || allowed.iter().filter_map(Json::as_str);
-        // Another form of the word, such as `Denied`, has the same first letters.
+        // Another form of an allowed word, such as `Denied` for `Deny`, begins with the first three letters of this
+        // word.
         let start = text.get(..3);
         let related = || names().find(|name| start.is_some() && name.get(..3) == start);
         let similar = nearest(text, names()).or_else(related);
@@ -507,13 +508,13 @@ mod tests {
                 &json!({"operation": "UPDATE", "object": pod, "oldObject": null}),
                 &allow,
             ),
-            &[(request, "an UPDATE requires an oldObject")],
+            &[(request, "an UPDATE requires an `oldObject`")],
         );
         check(
             &case(&json!({"operation": "DELETE", "object": pod}), &allow),
             &[(
                 request,
-                "a DELETE must not have an object; the deleted object is the oldObject",
+                "a DELETE must not have an `object`; the deleted object is the `oldObject`",
             )],
         );
         check(
@@ -532,7 +533,7 @@ mod tests {
             &spec,
             &[(
                 "spec",
-                "inlineBindings must be set if and only if bindings is Inline",
+                "`inlineBindings` must be set if and only if `bindings` is `Inline`",
             )],
         );
     }
@@ -590,7 +591,8 @@ mod tests {
         assert_eq!(fields, ["apiVersion", "metadata.name", "spec.cases"]);
         let case = json!({"name": "c", "request": {"object": {}}, "expect": {"applies": true}});
         let target = json!({"kind": "MutatingAdmissionPolicy", "name": "m"});
-        let either = "exactly one of policyName (for a ValidatingAdmissionPolicy) and target (for other kinds) is required";
+        let either = "exactly one of `policyName` (for a ValidatingAdmissionPolicy) and `target` (for other kinds) is \
+            required";
         check(&json!({"cases": [case]}), &[("spec", either)]);
         let both = json!({"policyName": "p", "target": target, "cases": [case]});
         check(&both, &[("spec", either)]);

@@ -75,8 +75,8 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
         .as_ref()
         .is_some_and(|namespace| !namespace.is_empty());
     match (has_name, &reference.selector) {
-        (true, Some(_)) => return Some("paramRef has both name and selector".into()),
-        (false, None) => return Some("paramRef has neither name nor selector".into()),
+        (true, Some(_)) => return Some("paramRef has both `name` and `selector`".into()),
+        (false, None) => return Some("paramRef has neither `name` nor `selector`".into()),
         (false, Some(selector)) => {
             if let Err(error) = Selector::new(selector) {
                 return Some(format!("paramRef.selector is invalid: {error}"));
@@ -103,9 +103,9 @@ fn not_permitted(effect: Effect) -> String {
 
 const fn unbound(effect: Effect) -> &'static str {
     if effect.is_mutating() {
-        "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
+        "no MutatingAdmissionPolicyBinding refers to the policy; the policy changes no request"
     } else {
-        "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
+        "no ValidatingAdmissionPolicyBinding refers to the policy; the policy is not enforced"
     }
 }
 
@@ -284,8 +284,8 @@ mod tests {
         let ignoring = effect(SubjectKind::ValidatingAdmissionPolicy, false);
         let mutating = effect(SubjectKind::MutatingAdmissionPolicy, false);
         let broken = || BindingFacts {
-            problem: Some("why".to_owned()),
-            ..binding("bad", &["Deny"])
+            problem: Some("no paramRef".to_owned()),
+            ..binding("b", &["Deny"])
         };
         let without_params = || BindingFacts {
             gives_no_params: true,
@@ -332,46 +332,46 @@ mod tests {
                 read(vec![]),
                 validating,
                 unbound(
-                    "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced",
+                    "no ValidatingAdmissionPolicyBinding refers to the policy; the policy is not enforced",
                 ),
             ),
             (
                 read(vec![]),
                 mutating,
                 unbound(
-                    "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request",
+                    "no MutatingAdmissionPolicyBinding refers to the policy; the policy changes no request",
                 ),
             ),
             (
                 read(vec![binding("a", &["Deny"]), broken()]),
                 validating,
                 invalid(
-                    "the API server cannot use the binding bad (why); with failurePolicy Fail, every request that \
-                     this binding matches is denied",
+                    "the API server cannot use the binding b (no paramRef); with failurePolicy Fail, every request \
+                     that this binding matches is denied",
                 ),
             ),
             (
                 read(vec![broken()]),
                 ignoring,
                 invalid(
-                    "the API server cannot use the binding bad (why); with failurePolicy Ignore, this binding checks no \
-                     request",
+                    "the API server cannot use the binding b (no paramRef); with failurePolicy Ignore, this \
+                     binding checks no request",
                 ),
             ),
             (
                 read(vec![broken(), broken()]),
                 validating,
                 invalid(
-                    "the API server cannot use the bindings bad (why), bad (why); with failurePolicy Fail, every request \
-                     that one of these bindings matches is denied",
+                    "the API server cannot use the bindings b (no paramRef), b (no paramRef); with failurePolicy Fail, \
+                     every request that one of these bindings matches is denied",
                 ),
             ),
             (
                 read(vec![broken()]),
                 mutating,
                 invalid(
-                    "the API server cannot use the binding bad (why); with failurePolicy Ignore, this binding changes no \
-                     request",
+                    "the API server cannot use the binding b (no paramRef); with failurePolicy Ignore, this \
+                     binding changes no request",
                 ),
             ),
             (
@@ -484,7 +484,7 @@ mod tests {
         let plain = [binding("bad", &["Warn"]), binding("bare", &[])];
         assert_eq!(state(false), BindingsState::Known(plain.to_vec()));
         let [mut bad, mut bare] = plain;
-        bad.problem = Some("paramRef has neither name nor selector".to_owned());
+        bad.problem = Some("paramRef has neither `name` nor `selector`".to_owned());
         bare.gives_no_params = true;
         assert_eq!(state(true), BindingsState::Known(vec![bad, bare]));
     }

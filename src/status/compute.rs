@@ -3,7 +3,7 @@
 //! [`compute`] is a pure function. It follows three rules:
 //!
 //! - A condition with unreadable inputs is Unknown.
-//! - If inputs are *temporarily* unavailable, the stored condition for the same generation is retained. A restart of
+//! - If inputs are *temporarily* unavailable, the stored condition for the current generation is retained. A restart of
 //!   the controller or an outage of the API server therefore does not change conditions.
 //! - The message of a condition states the effect on requests.
 
@@ -474,8 +474,8 @@ pub fn compute(observed: &Observations<'_>, now: Timestamp) -> DesiredStatus {
     }
 }
 
-/// Returns the stored verdict for the same generation if `verdict` must not replace it. This is the case if the inputs
-/// of `verdict` are temporarily unavailable, or if `verdict` has the same status but less detail.
+/// Returns the stored verdict for `generation` if `verdict` must not replace it. This is the case if the inputs of
+/// `verdict` are temporarily unavailable, or if `verdict` has the status of the stored verdict but less detail.
 fn retained_verdict(
     verdict: &Verdict,
     type_: ConditionType,
@@ -506,9 +506,11 @@ fn retained_verdict(
 pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'static str {
     match consequence {
         Consequence::Denied if effect.subject == SubjectKind::CustomResourceDefinition => {
-            "objects that it validates are rejected"
+            "objects that the rule validates are rejected"
         }
-        Consequence::Denied => "with failurePolicy Fail, a request that reaches it is denied",
+        Consequence::Denied => {
+            "with failurePolicy Fail, a request that reaches the expression is denied"
+        }
         Consequence::LetThrough if effect.subject.is_webhooks() => {
             "with failurePolicy Ignore, the webhook is not called for requests that reach the expression"
         }
@@ -519,12 +521,12 @@ pub(super) fn when_evaluated(consequence: Consequence, effect: Effect) -> &'stat
             "with failurePolicy Ignore, the policy does not check requests that reach the expression"
         }
         Consequence::NoAnnotation => {
-            "with failurePolicy Ignore, requests that reach it get no audit annotation"
+            "with failurePolicy Ignore, requests that reach the expression get no audit annotation"
         }
         Consequence::OtherMessage => {
             "a denied request gets a different message; no extra request is denied"
         }
-        Consequence::Unread => "requests are not affected, since no expression uses it",
+        Consequence::Unread => "requests are not affected, since no expression uses the variable",
     }
 }
 

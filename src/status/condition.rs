@@ -223,9 +223,9 @@ reasons! {
     /// Unknown for conditions other than `Ready` and `Stalled`: the policy or a binding has a field that this
     /// controller does not know, because the API server is newer than the supported versions.
     UnknownField,
-    /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy panicked.
+    /// Unknown for `Compiled`, `TypeChecked` and `ResourcesMatched`: the check of this policy panicked.
     InternalError,
-    /// `Compiled`, `TypeChecked`, `ResourcesMatched` Unknown: the check of this policy exceeded its time limit.
+    /// Unknown for `Compiled`, `TypeChecked` and `ResourcesMatched`: the check of this policy exceeded its time limit.
     DeadlineExceeded,
     /// `TypeChecked` True: all kinds were checked, without warnings.
     NoWarnings,

@@ -92,8 +92,8 @@ pub(super) fn stalled(
     Some(verdict.with_note(lasting.note.clone()))
 }
 
-/// Returns the stored `Stalled` condition for the same generation, with the note of `TypeChecked`. Only a condition
-/// with the reason `ExpressionWarnings` can be retained.
+/// Returns the stored `Stalled` condition for `generation`, with the note of `TypeChecked`. Only a condition with the
+/// reason `ExpressionWarnings` can be retained.
 pub(super) fn retained_stalled(
     live: &[Condition],
     generation: i64,

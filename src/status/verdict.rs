@@ -42,7 +42,7 @@ impl Effect {
 pub(super) enum Evidence {
     /// All inputs are available.
     Complete,
-    /// The status is correct, but details are missing. A stored verdict with the same status is retained.
+    /// The status is correct, but details are missing. A stored verdict with this status is retained.
     Partial,
     /// Inputs are temporarily unavailable. A stored verdict is retained.
     Pending,

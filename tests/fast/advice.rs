@@ -588,7 +588,7 @@ fn kustomize_patches_have_only_notes() {
 }
 
 #[test]
-fn key_next_to_merge_key_has_only_a_note() {
+fn key_that_merge_key_also_sets_has_a_note() {
     let merged = |second: &str| {
         all_findings(&format!(
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\

@@ -611,7 +611,7 @@ fn baseline_suppresses_old_findings_and_reports_stale_entries() {
     };
     let baseline_entries = |n: usize| vec!["baseline undefined-field".to_owned(); n];
     assert_eq!(result(&all), (Vec::new(), baseline_entries(2), Exit::Clean));
-    // Moves lines, adds another finding of the same rule, and fixes the other file.
+    // Moves lines, adds another finding of the rule `undefined-field`, and fixes the other file.
     let moved = WRONG
         .replace("spec:\n  match", "spec:\n\n  # more\n  match")
         .replace(

@@ -510,7 +510,7 @@ fn exit_of_status_is_clean_only_if_all_policies_are_ready() {
 }
 
 #[test]
-fn excluded_policies_do_not_affect_exit_of_status() {
+fn excluded_policies_do_not_affect_exit_code_of_status_command() {
     let exclusion = Exclusion::new(&["untouched*".parse().unwrap()], None);
     let report = StatusReport::with_exclusion(&[sound(), untouched()], &exclusion);
     assert_eq!(report.policies.last().unwrap().state, State::Excluded);

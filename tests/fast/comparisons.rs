@@ -256,7 +256,7 @@ fn impossible_enumeration_values_of_custom_resources_are_reported() {
 }
 
 #[test]
-fn reads_of_string_data_of_secrets_are_reported() {
+fn string_data_reads_from_secrets_are_reported() {
     const SECRET: (&str, &str, &str) = ("", "v1", "secrets");
     warns(
         SECRET,

@@ -407,7 +407,7 @@ fn reads_of_absent_values_in_mutations_are_reported() {
     );
     let guarded = format!("has({node}) ? {node} : 'x'");
     contain(&messages_of("absent-field", &[labelled(&guarded)]), &[]);
-    // The first mutation adds the label that the second reads.
+    // The first mutation adds the label that the second mutation reads.
     let added = [labelled("'x'"), labelled("object.metadata.labels['a']")];
     contain(&messages_of("absent-field", &added), &[]);
     let swapped = [labelled("object.metadata.labels['a']"), labelled("'x'")];

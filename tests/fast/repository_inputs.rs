@@ -133,7 +133,7 @@ fn hints_fit_expressions_about_old_objects() {
 }
 
 #[test]
-fn presence_test_of_old_self_and_sum_of_maps_have_hints() {
+fn hints_correct_presence_test_of_old_self_and_addition_of_maps() {
     let help = |expression: &str| findings(&policy("a", "CREATE, UPDATE", expression)).join("\n");
     assert!(help("has(oldSelf)").contains("write `oldObject != null`"));
     let sum = help("(object.metadata.labels + {'a': 'b'}).size() > 1");
@@ -174,7 +174,7 @@ fn params_without_similar_name_have_a_note() {
 }
 
 #[test]
-fn invalid_operation_delete_of_mutating_policy_causes_no_other_findings() {
+fn delete_operation_in_mutating_policy_causes_no_absent_object_finding() {
     let manifest = policy("a", "CREATE, DELETE", "object.metadata.name != 'a'")
         .replace("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
         .replace(

@@ -691,7 +691,7 @@ fn wildcard_failure_for_some_kinds_is_reported_with_count() {
 }
 
 #[test]
-fn reads_of_names_of_dns_options_are_not_reported() {
+fn dns_option_name_reads_are_not_reported() {
     holds(
         POD,
         "CREATE",

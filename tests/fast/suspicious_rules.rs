@@ -59,7 +59,7 @@ fn validations_that_contradict_each_other_are_reported() {
 }
 
 #[test]
-fn reads_of_metadata_of_options_are_reported() {
+fn metadata_read_from_connect_options_is_reported() {
     let undefined = |resource: &str, operation: &str, text: &str| {
         found_of(
             &spec(&[""], &[resource], &[operation], text),

@@ -237,7 +237,7 @@ fn policy_without_generated_request_is_reported() {
 }
 
 #[test]
-fn resource_of_crd_with_other_version_or_group_is_unserved() {
+fn resource_is_unserved_in_version_or_group_that_its_crd_lacks() {
     let crd = "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: boxes.example.com}\n\
                spec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: boxes, singular: box, kind: Box, listKind: BoxList}\n  \
                versions:\n  - name: v1alpha1\n    served: true\n    storage: true\n    subresources: {status: {}}\n    schema:\n      \
@@ -292,7 +292,7 @@ fn resource_of_crd_with_other_version_or_group_is_unserved() {
 }
 
 #[test]
-fn resource_of_shortened_or_extended_built_in_group_is_unserved() {
+fn resource_is_unserved_if_built_in_group_name_has_missing_or_extra_part() {
     let spec = validation("object.metadata.name != ''");
     for (group, resource, suggested) in [
         (

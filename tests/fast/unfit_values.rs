@@ -286,7 +286,7 @@ fn witness_has_failing_value() {
 }
 
 #[test]
-fn conversion_of_a_value_that_another_validation_denies_has_only_a_note() {
+fn conversion_is_a_note_if_another_validation_denies_unconvertible_values() {
     let severity = |other: &str| {
         let value = "object.metadata.?annotations['timeout'].orValue('5')";
         let spec = format!(

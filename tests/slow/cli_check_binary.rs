@@ -68,7 +68,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn wrong_rule_of_a_binding_hides_no_findings_of_another_file() {
+fn binding_with_wrong_rule_hides_no_findings_in_another_file() {
     let folder = directory("binding-rules");
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: a}\n\
                   spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [''], apiVersions: [v1], \

@@ -406,7 +406,7 @@ fn audit_without_objects_fails() {
 }
 
 #[test]
-fn policies_without_matching_audit_operation_are_not_audited() {
+fn policies_that_do_not_match_the_audit_operation_are_not_audited() {
     let text = fs::read_to_string(POLICY).unwrap();
     let object = deployment("web", 60).to_string();
     let audit = |name: &str, from: &str, to: &str, flags: &[&str]| {

@@ -116,8 +116,8 @@ fn diff_operations(name: &str, old: [&str; 2], new: [&str; 2], kind: &str) -> Ra
 fn diff_evaluates_each_matched_operation() {
     const KEPT: &str = "!('keep' in oldObject.metadata.annotations)";
     const FALSE: &str = "object == null";
-    /// A name, the operations and the expression of the old version, those of the new version, the exit status, and two
-    /// parts of the output.
+    /// The name of the case; the operations and the expression of the old version, and those of the new version; the
+    /// exit status; and two parts of the output.
     type DiffCase = (
         &'static str,
         [&'static str; 2],
@@ -587,7 +587,7 @@ fn probes_of_other_policies_are_skipped() {
 }
 
 #[test]
-fn definition_of_one_version_is_used_for_both() {
+fn crd_in_one_policy_version_is_used_for_both_versions() {
     const WIDGET: &str =
         "apiVersion: acme.io/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\n";
     let crd = serde_json::json!({

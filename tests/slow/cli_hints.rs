@@ -70,7 +70,7 @@ fn misspelled_probe_fields_are_reported() {
         ),
         (
             format!("  bindings: Implied{CASE}"),
-            "exactly one of policyName (for a ValidatingAdmissionPolicy) and target (for other kinds) is required",
+            "exactly one of `policyName` (for a ValidatingAdmissionPolicy) and `target` (for other kinds) is required",
         ),
     ];
     for (n, (spec, text)) in table.iter().enumerate() {
@@ -146,7 +146,7 @@ fn invalid_case_does_not_prevent_other_cases() {
     check_output(
         &["test", POLICY, folder.to_str().unwrap(), "-v"],
         &[
-            "spec.cases[3].request: a request requires a resource or an object",
+            "spec.cases[3].request: a request requires at least one of `resource`",
             "spec.cases[4].expect.decision: is `Alow`",
             "spec.cases[5].request.objectFrom.file: ",
             "ok created",

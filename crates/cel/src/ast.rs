@@ -123,8 +123,8 @@ pub struct StructField {
 pub struct Comprehension {
     /// The list or map to iterate over.
     pub iter_range: ExprId,
-    /// The first iteration variable. With one variable, its values are the list elements or map keys. With two
-    /// variables, they are the list indices or map keys.
+    /// The first iteration variable. In a one-variable comprehension, its values are list elements or map keys. In a
+    /// two-variable comprehension, its values are list indices or map keys.
     pub iter_var: Arc<str>,
     /// The second iteration variable, whose values are the list elements or map values. `None` in a one-variable
     /// comprehension.

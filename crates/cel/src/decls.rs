@@ -252,15 +252,15 @@ pub struct OverloadRow {
     /// Maximum lengths of the leading arguments, in bytes. If an argument is longer, the cost is compared with the
     /// limit before the call. The cost of such an overload must not depend on the result.
     ///
-    /// Differs: upstream compares the cost with the limit after the call. The outcome is the same, but with arguments
-    /// of several megabytes, the call takes seconds and much memory.
+    /// Differs: upstream compares the cost with the limit after the call. Both comparisons have the same outcome, but
+    /// upstream's call takes seconds and much memory if an argument has several megabytes.
     pub precharge_lengths: &'static [usize],
     /// True if the argument types of a call are not checked against the signature at run time.
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,
-    /// True if the second of two arguments is not evaluated when the first one fails. If false, both are evaluated,
-    /// and both costs are charged.
+    /// True if the second of two arguments is not evaluated when the first argument fails. If false, both arguments are
+    /// evaluated, and the costs of both are charged.
     ///
     /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
     pub in_order: bool,

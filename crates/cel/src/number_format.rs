@@ -27,9 +27,9 @@ fn special(value: f64) -> Option<&'static str> {
 
 /// Formats `value` with `precision` fractional digits: `1,234.50`.
 ///
-/// Upstream stores the maximum number of digits in 16 bits. If this number overflows to a negative one, upstream
-/// writes the shortest digits that round-trip. Upstream stores the minimum number of digits in eight bits, so it
-/// writes at most 255 trailing zeros.
+/// Upstream stores the maximum number of digits in 16 bits. If it overflows to a negative number, upstream writes the
+/// shortest digits that round-trip. Upstream stores the minimum number of digits in eight bits, so it writes at most
+/// 255 trailing zeros.
 #[must_use]
 pub fn fixed(value: f64, precision: u64) -> String {
     if precision > MAX_PARAMETER {

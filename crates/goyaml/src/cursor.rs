@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Advances past a line break and returns it. Returns `None` if the cursor is not at one.
+    /// Advances past a line break and returns it. Returns `None` if the cursor is not at a line break.
     pub(super) fn advance_line(&mut self) -> Option<Break> {
         let offset = self.offset;
         let len = self.break_len(0);

@@ -43,7 +43,7 @@ fn variables(n: usize, expression: impl Fn(usize) -> String) -> Vec<Value> {
     (0..n).map(variable).collect()
 }
 
-/// Returns expensive policies by name. Each is extremely large in a different respect.
+/// Returns expensive policies by name. Each policy is extremely large in another respect than the others.
 #[expect(
     clippy::too_many_lines,
     clippy::format_collect,

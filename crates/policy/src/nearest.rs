@@ -86,8 +86,8 @@ fn all_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a 
     let lower = name.to_lowercase();
     let negated = without_negation(&lower);
     let mut best: (usize, Vec<&str>) = (name.len() / 3 * EDIT, Vec::new());
-    // The names that differ from `name` by at most one edit after the negations are removed from both. Empty if `name`
-    // contains no negation.
+    // The known names that differ from `name` by at most one edit, after negating words are removed from the known name
+    // and from `name`. Empty if `name` contains no negation.
     let mut negations: Vec<&str> = Vec::new();
     for known in names.take(MAX_NAMES) {
         let lower_known = known.to_lowercase();

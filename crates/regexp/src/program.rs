@@ -4,8 +4,8 @@
 //! the input. If a pattern is too large or too deep for these engines, it runs on the built-in machine
 //! ([`super::machine`]).
 //!
-//! Both kinds of engine find the same match as Go, the leftmost one. If several matches start at the same position,
-//! they find the match that a backtracking search would find first.
+//! Both kinds of engine find the match that Go finds: the leftmost match. If several matches start there, both find the
+//! match that a backtracking search would find first.
 //!
 //! A pattern is parsed when its program is created. The first search builds the engine within the limits of the
 //! [`EngineBudget`]. If the engine exceeds the budget, it is stored in a shared cache, or used for one search only.
@@ -492,7 +492,7 @@ mod tests {
 
     #[test]
     fn trial_pattern_beyond_instruction_limit_fails() {
-        // Each repeated character is one instruction. The end is another one.
+        // Each repeated character is one instruction, and the end of the pattern is one more instruction.
         let program = |n: usize| {
             let pattern = format!("(?:a{{1000}}){}b{{{n}}}", "a".repeat(3_000));
             Program::for_trials(&pattern).unwrap()

@@ -107,7 +107,7 @@ pub(super) fn estimate(regex: &Regex) -> Size {
     }
 }
 
-/// Computes the numbers of instructions and states of `node` from `counts`, which contains the numbers of its parts.
+/// Computes the numbers of instructions and states of `node`. `counts` contains these numbers for its parts.
 fn count_of(node: &Node, counts: &[Count]) -> Count {
     let part_count = |part: &NodeId| counts.get(part.index()).copied().unwrap_or_default();
     let parts = node

@@ -1,4 +1,5 @@
-//! Measures time and memory of `audit` on many objects, and of `test` on a large suite, with and without mutants.
+//! Measures time and memory of two commands: `audit` on many objects, and `test` on a large suite. The command `test`
+//! is measured with and without mutants.
 //!
 //! Policies, objects and cases are generated from a seed. `./dev bench` prints the table. There are no thresholds.
 

@@ -5,8 +5,8 @@
 //! all policies have a status is measured.
 //!
 //! The output contains the durations of client and controller, several ratios, and the controller's memory. One ratio
-//! is not enough: the creation of policies takes longer than concurrent patches, and the controller already works in
-//! the meantime.
+//! is not enough: the creation of policies takes longer than concurrent patches, and the controller already works while
+//! policies are created.
 //!
 //! `status-bench N --wildcards FOLDER` measures memory and time for expensive policies: it installs the CRDs in the
 //! folder and creates N policies that match every kind (`*/*`), with many expressions. Each policy is checked against

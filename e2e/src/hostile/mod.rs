@@ -141,7 +141,8 @@ fn members(random: &mut Random, family: Family, name: &str) -> Vec<Value> {
 
 fn large(random: &mut Random) -> Value {
     let form = usize::try_from(random.below(objects::FORMS.len() as u64)).unwrap_or_default();
-    // Small maps need the most memory, so this form is generated most often.
+    // Form 0 is a list of small maps. It needs more memory than any other form of this size, so it is generated most
+    // often.
     let form = if random.permille(400) { 0 } else { form };
     objects::content(random, form, objects::LARGE)
 }

@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_has_averages_of_second_and_last_quarter_of_samples() {
+    fn growth_compares_averages_of_second_and_last_quarter() {
         assert_eq!(growth(&[1; 15]), None);
         let samples: Vec<u64> = (0..16).collect();
         // The averages of 4 to 7 and of 12 to 15, rounded down.

@@ -257,7 +257,7 @@ pub(crate) fn custom(seed: u64, n: u64) -> Trial {
     restrict_to_name(&mut policy, &name);
     Trial {
         policy,
-        // A trial has one binding. With several, the API server's error would be about a random one.
+        // A trial has one binding. If it had several bindings, the API server's error would be about a random binding.
         binding: json!({}),
         object: box_of(seed, n, &name),
         old: None,

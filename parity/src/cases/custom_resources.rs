@@ -339,7 +339,7 @@ fn one_of(choices: &mut Choices<'_>, values: &[Value]) -> Value {
     values.get(at).cloned().unwrap_or_default()
 }
 
-/// Generates a value for `schema`, which is sometimes invalid.
+/// Generates a value for `schema`. Some of the values are invalid.
 fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {
     if choices.chance(2) || (is_true(schema, "nullable") && choices.chance(20)) {
         return Value::Null;

@@ -11,7 +11,7 @@ fn one_of(choices: &mut Choices<'_>, values: &[Value]) -> Value {
     values.get(at).cloned().unwrap_or_default()
 }
 
-/// Generates a value for `schema`, which is sometimes invalid.
+/// Generates a value for `schema`. Some of the values are invalid.
 #[expect(clippy::too_many_lines, reason = "a table of values by type")]
 #[must_use]
 pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {

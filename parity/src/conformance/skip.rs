@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn test_with_no_or_two_reasons_makes_skip_list_invalid() {
+    fn skip_list_is_invalid_unless_each_test_has_one_reason() {
         for text in [
             "[[skip]]\ntests = ['a']",
             "[[skip]]\nreason = ' '\ntests = ['a']",

@@ -150,7 +150,7 @@ fn replace_strings(spec: &mut Value, list: &str, full: impl Fn(&str) -> Value) {
     }
 }
 
-/// Returns a policy of a kind. If the spec has no match constraints, they are `constraints`.
+/// Returns a policy of the kind `kind`. If the spec lacks `matchConstraints`, they are set to `constraints`.
 fn policy(kind: &str, mut spec: Value, constraints: Value) -> Result<Value> {
     replace_strings(
         &mut spec,

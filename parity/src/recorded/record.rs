@@ -1,8 +1,8 @@
 //! `parity record-versions`: writes the tables with the results of the oracles of all versions.
 //!
 //! The cases are the expressions in the existing table, all hand-written cases, and generated cases. Generated cases
-//! with the same changes between versions are similar, so a table contains only the shortest ones, up to its size
-//! limit. It also contains some cases whose results do not change.
+//! whose results change in the same versions are similar. So a table contains only the shortest of these cases, up to
+//! the size limit of the table. It also contains some cases whose results do not change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

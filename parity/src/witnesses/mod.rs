@@ -1,7 +1,7 @@
 //! `parity witnesses`: verifies the witnesses of `kubectl vap check` with upstream's evaluator.
 //!
-//! If the check reports that an expression may fail, it shows a request for which the expression fails (a witness).
-//! Upstream's evaluator must report the same error for the request.
+//! If the check reports that an expression may fail, it shows a witness: a request for which the expression fails. For
+//! this request, upstream's evaluator must report the error that the check reports.
 //!
 //! An alarm is a warning without a confirmed witness, unless the warning follows from the policy and the schemas alone.
 //! Alarms about sound policies are counted and listed.
@@ -67,8 +67,8 @@ impl WitnessesLine {
     }
 }
 
-/// Rules that need no confirmed witness. Their findings follow from the policies and bindings, from schemas and served
-/// resources, or (for lock-outs) from the request in the finding.
+/// Rules that need no confirmed witness. Their findings follow from the policies and bindings, or from schemas and
+/// served resources. Findings of lock-outs follow from the request in the finding.
 const DECIDED: [Rule; 39] = [
     Rule::ConstantCondition,
     Rule::ContradictingMessage,

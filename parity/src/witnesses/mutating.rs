@@ -107,7 +107,7 @@ fn default(fields: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// Decodes the errors in the oracle's result, which are strings that contain JSON.
+/// Decodes the errors in the oracle's result. Each error is a string that contains JSON.
 pub(super) fn answer(mut answer: Value) -> Value {
     let errors = answer.get_mut("errors").and_then(Value::as_array_mut);
     for error in errors.into_iter().flatten() {

@@ -62,8 +62,8 @@ pub struct AuditArgs {
     /// The page size of list requests.
     #[command(flatten)]
     pub pages: PageArgs,
-    /// The output format: a summary as text, one document as stable `json`, JSON lines as `jsonl` with one object per
-    /// line and the summary last, `policyreport` or `openreports` with one report per object, or `sarif`
+    /// The output format: `text` (a summary), `json` (one stable document), `jsonl` (one object per line, then the
+    /// summary), `policyreport` or `openreports` (one report per object), or `sarif`
     #[arg(
         short,
         long,

@@ -207,8 +207,8 @@ fn accepted<'a>(policy_set: &'a PolicySet<'_>) -> impl Iterator<Item = (usize, &
     policies.map(|(n, policy)| (n, &policy.object.value))
 }
 
-/// Adds the Namespace objects in `paths` to the policy set, if a policy depends on the labels or other data of
-/// namespaces.
+/// Adds the Namespace objects in `paths` to the policy set, if a policy depends on data of namespaces, such as their
+/// labels.
 pub(super) fn add_namespaces(paths: &[PathBuf], policy_set: &mut PolicySet<'_>) {
     let is_needed = policy_set.policies.iter().any(|policy| {
         policy.has_namespace_selector()

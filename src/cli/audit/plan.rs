@@ -138,7 +138,7 @@ fn list_error(gvr: &Gvr, n: u64, error: &Error) -> Gap {
             format!("this requires the permission `list` on {name}; these objects are not audited")
         }
         (false, 0) => "these objects are not audited".to_owned(),
-        (false, n) => format!("{n} of these objects were audited, the others were not"),
+        (false, n) => format!("only the first {n} of these objects were audited"),
     };
     Gap {
         message: format!("{name} cannot be listed: {}", live::one_line(error)),

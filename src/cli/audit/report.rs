@@ -108,8 +108,8 @@ pub struct PolicyAudit {
     pub file: String,
     /// The line of the policy's name in that file.
     pub line: usize,
-    /// True if no binding of the policy is known. The policy is then evaluated with an implied binding, which matches
-    /// everything.
+    /// True if no binding of the policy is known. The policy is then evaluated with an implied binding that matches all
+    /// requests.
     pub is_binding_implied: bool,
     /// The reason why the API server rejects the policy, which is then not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -130,8 +130,8 @@ pub(super) fn is_bitwise(source: &TokenText<'_>, n: usize) -> bool {
     })
 }
 
-/// Returns the operator of another language at the location of a syntax error, as a range of code points, and the CEL
-/// operator that replaces it.
+/// Returns the range, in code points, of an operator of another language at the location of a syntax error. Also
+/// returns the CEL operator that replaces it.
 pub(super) fn operator_correction(
     text: &str,
     location: Location,
@@ -158,7 +158,7 @@ pub(super) fn operator_correction(
     [Some(next), last].into_iter().flatten().find_map(|at| {
         let part = token(at)?;
         let word = text.get(part.clone())?;
-        // The operator may be a part of a longer one that CEL lacks, such as `+=` or `=~`.
+        // The operator may be a part of a longer operator that CEL lacks, such as `+=` or `=~`.
         let is_other = |c: char| matches!(c, '+' | '-' | '*' | '/' | '%' | '~' | ':');
         let is_after = |c: char| matches!(c, '*' | '/' | '%' | '~');
         let rest = text.get(part.end..)?;

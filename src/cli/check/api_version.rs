@@ -115,8 +115,8 @@ pub(in crate::cli) fn policy_finding<T>(object: &Object<T>, known: &Known) -> Op
     Some(finding)
 }
 
-/// Removes the finding about a missing parameterNotFoundAction if the API server sets the default of v1alpha1, which is
-/// Deny. Other versions have no default.
+/// Removes the finding about a missing parameterNotFoundAction if the version is v1alpha1, for which the API server
+/// sets the default Deny. Other versions have no default.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/v1alpha1/defaults.go`, `SetDefaults_ParamRef`.
 pub(super) fn apply_defaults<T>(object: &Object<T>, known: &Known, findings: &mut Vec<Finding>) {

@@ -24,7 +24,7 @@ const MAX_NODES: usize = 100_000;
 
 /// The ends of sentences that begin with `continuing as if`.
 const AS_IF_OPERAND: &str = "the operand with the error had no effect";
-const AS_IF_WHOLE: &str = "the expression only read its variables";
+const AS_IF_WHOLE: &str = "the expression evaluated its variables and nothing else";
 
 /// Adds an assumption to the first syntax error of each expression, unless the error has a fix.
 pub(super) fn assume(

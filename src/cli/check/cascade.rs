@@ -32,7 +32,7 @@ pub(super) fn remove_consequences(
     findings: &mut Vec<Finding>,
     is_left_out: &dyn Fn(&Finding) -> bool,
 ) {
-    // A malformed or missing field causes other findings about the same field.
+    // A malformed or missing field causes other findings about this field.
     let is_cause = |finding: &Finding| {
         finding.rejected && matches!(finding.rule, Rule::Required | Rule::InvalidObject)
     };
@@ -63,8 +63,8 @@ pub(super) fn remove_consequences(
     let is_param_kind = |finding: &Finding| finding.rule == Rule::ParamKindNotFound;
     let has_params_without_schema = findings.iter().any(is_param_kind);
     split_api_version(findings);
-    // The parser reads a dotted key such as `a.b.io/c-d` as selections and names. The findings about them have the same
-    // fix.
+    // The parser reads a dotted key such as `a.b.io/c-d` as selections and names. The findings about these selections
+    // and names share one fix.
     let fix = |finding: &Finding| {
         let fix = finding.fix.as_ref()?;
         Some((field(finding), fix.bytes.clone(), fix.text.clone()))

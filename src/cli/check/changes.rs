@@ -15,7 +15,7 @@ use crate::policy::suggestion::{Effect, Suggestion};
 pub struct SuggestionReport {
     /// The new code. It may contain `...` for the unchanged condition.
     pub text: String,
-    /// The edits of the file, which together make the change. Empty if the style of the YAML scalar does not permit
+    /// The edits of the file. Together, they make the change. Empty if the style of the YAML scalar does not permit
     /// them.
     pub edits: Vec<Edit>,
     /// The effect on the requests for which the expression fails now.

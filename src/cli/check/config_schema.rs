@@ -45,7 +45,8 @@ pub fn schema() -> Value {
                 "additionalProperties": false,
                 "properties": rules,
             },
-            "exclude": texts("patterns of paths that are not checked, as in .gitignore, relative to the directory of this file"),
+            "exclude": texts("patterns in the format of .gitignore, relative to the directory of this file; matching \
+             paths are not checked"),
             "crds": texts("files and directories of CustomResourceDefinitions, relative to the directory of this file"),
             "kubernetesVersion": {
                 "description": "the version of the target API server, or a range such as 1.33-1.37",

@@ -31,7 +31,7 @@ impl CheckedContainers {
 }
 
 /// Removes the findings `ignored-containers` of a policy if another policy checks the init containers. The other policy
-/// matches at least the same resources and reads at least the same fields.
+/// must match all resources that this policy matches, and read all fields that this policy reads.
 pub(super) fn remove_checked_elsewhere(
     policies: &[Object<RequestPolicy>],
     others: Option<&OtherFiles<'_>>,

@@ -1,4 +1,4 @@
-//! Handles inputs with several different copies of a CustomResourceDefinition, for example in a Helm chart and in a
+//! Handles inputs with several unequal copies of a CustomResourceDefinition, for example in a Helm chart and in a
 //! kustomize directory.
 //!
 //! A policy is checked with the nearest copy of each definition. A finding about an undefined field becomes a note if
@@ -21,12 +21,12 @@ const MAX_COMBINATIONS: usize = 8;
 /// The copies of a definition: the index of each copy in the list of all definitions, and its file.
 type Copies = Vec<(usize, String)>;
 
-/// The definitions with several different copies.
+/// The definitions with several unequal copies.
 #[derive(Debug, Default)]
 pub(super) struct CrdCopies {
     by_name: BTreeMap<String, Copies>,
-    /// The APIs for each choice of copies other than the default, which is the first copy of each definition. The key
-    /// contains the indices of the chosen copies.
+    /// The APIs for each choice of copies other than the default choice. The default choice is the first copy of each
+    /// definition. The key contains the indices of the chosen copies.
     known: Mutex<HashMap<Vec<usize>, Arc<Known>>>,
 }
 

@@ -407,7 +407,7 @@ pub(super) fn warnings(
             let other_kinds = undefined.zip(expression).and_then(|(_, expression)| {
                 kinds::hint(facts, expression, first.location, &finding.kinds)
             });
-            // A correction for one kind may be wrong for a different kind that the expression also reads.
+            // A correction for one kind may be wrong for another kind that the expression also reads.
             let n_kinds = analysis.typed.checked.len() + analysis.typed.by_wildcard.checked.len();
             let is_for_all = other_kinds.is_none()
                 && (finding.kinds.len() >= n_kinds || expression.is_some_and(tests_kind));
@@ -616,7 +616,8 @@ impl<'a> Text<'a> {
         Self::compiled(expression, &expression.text)
     }
 
-    /// Returns the mapping for the compiled source of `expression`, which the API server may have trimmed.
+    /// Returns the mapping for `text`, the compiled source of `expression`. The API server may have trimmed white space
+    /// from it.
     fn compiled(expression: &'a PolicyExpression, text: &'a str) -> Self {
         let whole = &*expression.text;
         let blank = whole.len() - whole.trim_start().len();

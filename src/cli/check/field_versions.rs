@@ -18,7 +18,8 @@ pub(super) fn hint(builtin: &Builtin, gvk: &Gvk, undefined: &UndefinedField) -> 
     let names = fields.field_names();
     let own = root(builtin, gvk)?;
     let is_parent = |type_: &DeclType| {
-        // The interpreter also lists fields without a type, which the checker omits. `names` may be either list.
+        // The interpreter also lists fields without a type; the checker omits these fields. `names` may be the list of
+        // the interpreter or that of the checker.
         names == type_.field_names()
             || type_
                 .declared_fields()
@@ -67,8 +68,8 @@ type Predicate<'a> = &'a dyn Fn(&DeclType) -> bool;
 
 type Pair = (*const DeclType, *const DeclType);
 
-/// Returns true if the schemas contain two types at the same path, of which the type in `own` satisfies the first
-/// predicate and the type in `other` the second. `compared` contains the pairs that were already visited.
+/// Returns true if, at some path, the type in `own` satisfies the first predicate and the type in `other` satisfies the
+/// second predicate. `compared` contains the pairs that were already visited.
 fn has_pair(
     (own, other): (&Arc<DeclType>, &Arc<DeclType>),
     predicates: (Predicate<'_>, Predicate<'_>),

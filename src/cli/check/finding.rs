@@ -84,7 +84,7 @@ pub struct Finding {
     /// The fix, if there is exactly one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<Edit>,
-    /// If there is no fix: the change with which the check continues, to find the findings that this one hides.
+    /// If there is no fix: the change with which the check continues. It reveals the findings that this finding hides.
     #[serde(skip)]
     pub(in crate::cli) assumption: Option<Assumption>,
     /// The reason why the only fix was withheld, as a sentence.
@@ -158,7 +158,8 @@ impl Finding {
         Some(short.filter(|short| !short.is_empty()).unwrap_or(help))
     }
 
-    /// Returns the number of places: the location, and the places of equal findings that were merged with this one.
+    /// Returns the number of places: the location of this finding, and the places of equal findings that were merged
+    /// with it.
     pub(super) fn n_places(&self) -> usize {
         self.also.len().saturating_add(1)
     }

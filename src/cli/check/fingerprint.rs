@@ -6,8 +6,9 @@ use super::finding::{Finding, Owner};
 
 /// Sets the fingerprint of each finding. `findings` must be sorted by file and location.
 ///
-/// A fingerprint is a hash of the rule, the object, the field, the message and the marked source, without lines and
-/// indices. If several findings of a file have the same hash, the hashes of all except the first also include a number.
+/// A fingerprint is a hash of the rule, the object, the field, the message and the marked source. Each number in the
+/// field and in the message is replaced with `0`. If several findings of a file have equal hashes, the hashes of all
+/// except the first also include a number.
 pub(super) fn number(findings: &mut [Finding]) {
     let mut n_equal: HashMap<(String, u64), u64> = HashMap::new();
     for finding in findings {

@@ -81,9 +81,8 @@ pub(super) fn hint(
 /// Maximum number of fields in the path of an equivalent field.
 const MAX_DEPTH: usize = 6;
 
-/// Returns a hint with the field of the kind `lacking` that has the same name and the same nested fields as the field
-/// at `path` of the kind `having`. `None` unless there is exactly one such field outside of the metadata and the
-/// status.
+/// Returns a hint with a field of the kind `lacking`. This field has the name and the nested fields of the field at
+/// `path` of the kind `having`. `None` unless there is exactly one such field outside of the metadata and the status.
 fn equivalent(
     known: &Known,
     (lacking, having): (&Gvk, &Gvk),

@@ -48,7 +48,7 @@ pub struct Known {
     pub mapper: RestMapper,
     /// The built-in groups, whose resources are all known.
     complete: Arc<BTreeSet<String>>,
-    /// The APIs of a cluster, which replace the built-in APIs.
+    /// The APIs of a cluster. They replace the built-in APIs.
     cluster: Option<Arc<Served>>,
     /// Minimal and prepared objects that the search for runtime errors shares between policies.
     pub(in crate::cli) object_cache: Arc<ObjectCache>,
@@ -287,7 +287,8 @@ impl Known {
         self.builtin.has(gvk) || connect_options::has(gvk)
     }
 
-    /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it. `None` if neither has the kind.
+    /// Returns the OpenAPI schema of the kind, as its CRD or the cluster publishes it. `None` if neither a CRD nor the
+    /// cluster has the kind.
     #[must_use]
     pub fn written_schema(&self, gvk: &Gvk) -> Option<&Value> {
         let Some(n) = self.crd_kinds.get(gvk) else {

@@ -83,8 +83,7 @@ pub struct Levels {
 impl Levels {
     /// Sets the level of a rule, or of all rules without a level of their own.
     ///
-    /// # Errors
-    /// Returns an error if no rule has this id, or if a different level is already set.
+    /// # Errors Returns an error if no rule has this id, or if the rule already has another level.
     pub fn set(&mut self, id: &str, level: Level) -> Result<(), LevelError> {
         let before = if id == ALL {
             self.all.replace(level)
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn level_from_first_source_and_level_of_single_rule_take_precedence() {
+    fn first_source_takes_precedence_and_rule_id_overrides_all() {
         let rule = Rule::AbsentField;
         let id = "absent-field";
         check(&[], rule, Some(Severity::Warning));
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn level_of_unknown_rule_or_second_level_of_rule_is_an_error() {
+    fn level_for_unknown_rule_and_second_level_for_one_rule_are_errors() {
         let mut levels = Levels::default();
         let error = levels.set("absent-feild", Level::Note).unwrap_err();
         assert_eq!(

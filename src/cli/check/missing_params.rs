@@ -104,7 +104,7 @@ fn is_in_namespace(of: &str, namespace: &str) -> bool {
 }
 
 /// Returns the field of the paramRef that is probably misspelled, and its correct value: either the namespace of an
-/// object with the name, or the name of an object in the namespace.
+/// object with the name in the paramRef, or the name of an object in the namespace of the paramRef.
 fn similar<'n>(
     names: &'n BTreeSet<Name>,
     (namespace, name): (&str, &str),

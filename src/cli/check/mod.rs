@@ -402,8 +402,8 @@ fn input_findings(
     findings
 }
 
-/// The scope of a check: the counts of objects that are from files, the directory of static manifests, and the files
-/// that are not checked.
+/// The scope of a check. It contains the number of objects that come from files, the directory of static manifests, and
+/// the files that are not checked.
 type CheckScope<'r, 'a> = ((FileCounts, Option<&'r Path>), Option<&'r OtherFiles<'a>>);
 
 /// Checks the policies, bindings and webhook configurations of the input, and adds the findings to the report.

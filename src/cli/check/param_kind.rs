@@ -101,7 +101,8 @@ fn meant_param_kind(state: &ParamKindState) -> Option<(&'static str, &str)> {
     }
 }
 
-/// Returns false if the kind and the apiVersion of the paramKind both differ from those of each similar kind.
+/// Returns true if a similar kind has the `kind` or the `apiVersion` of the paramKind, or if the state is not
+/// `NotFound`.
 fn is_only_difference(state: &ParamKindState) -> bool {
     let ParamKindState::NotFound { gvk, similar } = state else {
         return true;

@@ -8,7 +8,8 @@ use crate::cli::input::object::TEMPLATE_HELP;
 use crate::policy::rule::Rule;
 
 /// The help of a finding about an assertion.
-const ASSERTION: &str = "the API server rejects this object; ignore this if the file is a test assertion, which is never applied";
+const ASSERTION: &str = "the API server rejects this object; ignore this finding if the file is a test assertion, \
+    because assertions are never applied";
 
 /// Returns true if the file probably has assertions, which are compared with a part of an object.
 ///

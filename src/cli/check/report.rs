@@ -503,7 +503,7 @@ impl CheckReport {
     }
 }
 
-/// Merges the findings of an object that differ only in their location. They have the same cause.
+/// Merges the findings of an object that differ only in their location. Such findings share one cause.
 fn merge_places(findings: &mut Vec<Finding>) {
     let mut firsts: HashMap<_, usize> = HashMap::new();
     let mut merged: Vec<Finding> = Vec::with_capacity(findings.len());
@@ -549,7 +549,7 @@ fn merge_places(findings: &mut Vec<Finding>) {
 struct BindingFacts<'a> {
     /// True if a cluster was read.
     is_live: bool,
-    /// The names of policies of the input that could not be decoded, which have findings of their own.
+    /// The names of policies of the input that could not be decoded. Other findings report these policies.
     invalid: BTreeSet<&'a str>,
     /// The bindings of the input that could not be decoded: the file, and the name of the policy.
     invalid_bindings: Vec<(&'a str, Option<&'a str>)>,
@@ -620,8 +620,8 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     }
 }
 
-/// Returns true if `name` is certainly a misspelling of `meant`. The names then differ by one edit, which is within a
-/// segment between dashes and does not change a number.
+/// Returns true if `name` is very likely a misspelling of `meant`: the names differ by one edit within a segment
+/// between dashes, and the edit does not change a number.
 fn is_misspelled(name: &str, meant: &str) -> bool {
     let segments = |name: &str| name.split('-').map(str::to_owned).collect::<Vec<_>>();
     let (left, right) = (segments(name), segments(meant));

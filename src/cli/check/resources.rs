@@ -21,8 +21,8 @@ use crate::status::message;
 /// Maximum number of groups of a rule that a finding lists.
 const MAX_GROUPS: usize = 5;
 
-/// Adds warnings about excludeResourceRules with a misspelled resource, which exclude nothing. `unserved` contains the
-/// unserved resources of these rules.
+/// Adds warnings about excludeResourceRules that exclude nothing, because a resource is misspelled. `unserved` contains
+/// the unserved resources of these rules.
 pub(super) fn exclusions(
     object: &Object<RequestPolicy>,
     unserved: Vec<UnservedResource>,
@@ -178,7 +178,8 @@ pub(super) fn none_served(rules: &ResourceRules<'_>, findings: &mut Vec<Finding>
     }
 }
 
-/// Returns the edit of a rule's scope if the rule would match the resource with a different scope.
+/// Returns an edit that changes the scope of a rule to the scope that `unserved` suggests. `None` if it suggests no
+/// scope.
 fn scope_edit(
     policy: &Object<RequestPolicy>,
     rule: &Node,
@@ -202,8 +203,8 @@ fn subresource_edit(
     policy.document.edit_value(&policy.source, item, meant)
 }
 
-/// Corrects the group or the version of a rule if a different group or version serves all its resources. Also returns
-/// true if the rule has only one group and one version, so that the correction is certain.
+/// Corrects the group or the version of a rule if another group or version serves all resources of the rule. Also
+/// returns true if the rule has only one group and one version, because the correction is then unambiguous.
 fn group_version_edit(
     policy: &Object<RequestPolicy>,
     matches: &Matches,

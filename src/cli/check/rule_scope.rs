@@ -4,9 +4,9 @@ use goyaml::Node;
 
 use crate::policy::matching::{Matches, UnservedResource};
 
-/// Returns true if the scope is the only mistake of a rule: the scope excludes each resource, and no resource has a
-/// counterpart with the other scope, such as `clusterroles` for `roles`. `is_served` returns true for the name of a
-/// served resource.
+/// Returns true if the scope is the only mistake of a rule: the scope excludes each resource of the rule, and no
+/// resource of the rule has a counterpart with the other scope, as `roles` has the counterpart `clusterroles`.
+/// `is_served` returns true for the name of a served resource.
 pub(super) fn is_only_mistake(
     is_served: &dyn Fn(&str) -> bool,
     matches: &Matches,
@@ -24,7 +24,7 @@ pub(super) fn is_only_mistake(
     })
 }
 
-/// Returns true if a rule would match all its resources with a different scope.
+/// Returns true if a rule would match all its resources if it had another scope.
 pub(super) fn is_wrong(matches: &Matches, (rule, unserved): (&Node, &UnservedResource)) -> bool {
     let resources = rule.get("resources").map_or(&[][..], Node::items);
     !resources.is_empty() && resources.len() == excluded_names(matches, unserved).count()

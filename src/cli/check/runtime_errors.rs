@@ -224,8 +224,8 @@ fn default_help(
     })
 }
 
-/// Returns the length that a string must have for the call at `byte` of the expression, which reads characters by literal
-/// indices.
+/// Returns the minimum length of a string for which the call at `byte` of the expression does not fail. The call reads
+/// characters at literal indices.
 fn required_length(ast: &Ast, byte: usize) -> Option<i64> {
     let calls = ast
         .iter()
@@ -330,8 +330,8 @@ fn mutation_help(rule: Rule, root: Root) -> String {
     format!("first test the value, for example with {test} {place}in `... ? ... : ...`")
 }
 
-/// Returns a sentence about the mutation that fails if the fix of a match condition is applied, because the condition then
-/// matches more requests.
+/// Returns a sentence about a mutation that fails after the fix of a match condition, because the fixed condition is
+/// true for more requests.
 fn moved_failure(
     analysis: &PolicyAnalysis,
     context: &Context<'_>,
@@ -349,7 +349,8 @@ fn moved_failure(
     let failing = after.iter().find(is_new)?;
     let mutation = failing.field_ref.trim_start_matches("spec.");
     Some(format!(
-        "with this fix, `{mutation}` fails for the requests that the condition additionally matches, so change both"
+        "with this fix, `{mutation}` fails for the requests that the condition additionally matches, so change both \
+         expressions"
     ))
 }
 

@@ -198,7 +198,7 @@ impl<T> Walk<'_, T> {
         self.node(&entry.node, Type::Any, path);
     }
 
-    /// Returns a hint if the field `name` belongs to a different part of the object, or to other policy engines.
+    /// Returns a hint if the field `name` belongs to another part of the object, or is a field of other policy engines.
     fn misplaced(&self, name: &str, path: &str) -> Option<String> {
         if name == "excludeNamespaces" || name == "namespaces" {
             return Some(
@@ -255,7 +255,7 @@ impl<T> Walk<'_, T> {
                 length(repeat, name),
             );
             self.help(Some(
-                "remove one of them: kubectl silently sends only the last one, but other clients may send all"
+                "remove one of the keys: kubectl silently sends only the last key, but other clients may send all keys"
                     .to_owned(),
             ));
         }
@@ -276,8 +276,8 @@ impl<T> Walk<'_, T> {
                 last.severity = Severity::Note;
                 last.rejected = false;
                 last.help = Some(
-                    "clients that convert YAML to JSON, such as kubectl, send only the value next to `<<`; the API \
-                     server rejects the object only if it receives the YAML unchanged"
+                    "clients that convert YAML to JSON, such as kubectl, send the key once; the API server rejects \
+                     the object only if it receives the YAML unchanged"
                         .to_owned(),
                 );
             }
@@ -416,7 +416,8 @@ impl<T> Walk<'_, T> {
     }
 }
 
-/// Returns a hint about a value that is not `expected`, which is the type of the field as part of a message.
+/// Returns a hint about a value with the wrong type. `expected` is the type of the field, as in the message of the
+/// finding.
 fn type_advice((type_, expected): (Type, &str), node: &Node, path: &str) -> Option<String> {
     let text = node.as_str().unwrap_or_default();
     let is_scalar = matches!(node.data, Data::Scalar(..));
@@ -445,8 +446,8 @@ fn type_advice((type_, expected): (Type, &str), node: &Node, path: &str) -> Opti
     }
 }
 
-/// Returns the field that probably belongs around the list `node`, which the author wrote in place of the object.
-/// `None` unless the items fit exactly one field. Fields that exclude something are not considered.
+/// Returns the field that probably should contain the list `node`. The author wrote the list in place of an object with
+/// this field. `None` unless the items fit exactly one field. Fields that exclude something are not considered.
 fn field_of_list(type_: Type, node: &Node) -> Option<&'static str> {
     let (Type::Object(fields), Data::List(items)) = (type_, &node.data) else {
         return None;

@@ -14,10 +14,11 @@ use crate::policy::admission::Selector;
 use crate::policy::matching;
 use crate::policy::rule::Rule;
 
-/// Part of the help of a finding about an ignored value.
+/// The end of the help of a finding about a value that the rest of the check ignores.
 const WITHOUT: &str = "continuing without it";
 
-/// Part of the help of a finding about an unknown field of an ignored exclusion.
+/// The end of the help of a finding about an unknown field in an exclusion. The rest of the check ignores the whole
+/// exclusion.
 const WITHOUT_EXCLUSION: &str = "continuing without this exclusion";
 
 /// The fields with the selectors of a policy.

@@ -197,8 +197,8 @@ pub(super) fn only_meaning(name: &str, is_call: bool) -> Option<&'static str> {
     }
 }
 
-/// Returns the function that an undeclared function name probably denotes: the equivalent of another language's
-/// function with the same arguments, or the only function with a similar name.
+/// Returns the function that an undeclared function name probably denotes: the equivalent of a function of another
+/// language, if both have the same arguments, or the only function with a similar name.
 pub(super) fn only_function(name: &str) -> Option<&'static str> {
     let equivalent = equivalent_function(name);
     equivalent.or_else(|| {
@@ -458,7 +458,7 @@ fn function_of_other_languages(name: &str) -> Option<&'static str> {
 }
 
 /// Returns true if `name` is an incorrectly escaped form of the field `declared`. For example, `x_dash` is an incorrect
-/// form of `x-dash`, which is escaped as `x__dash__dash`.
+/// form of the field `x-dash`. The correct form is `x__dash__dash`.
 fn is_misescaped(name: &str, declared: &str) -> bool {
     let plain = |text: &str| {
         let letters = text.chars().filter(|c| c.is_alphanumeric());

@@ -1,4 +1,4 @@
-//! Finds operands in the tokens of an expression, which may have syntax errors.
+//! Finds operands in the tokens of an expression. The expression may have syntax errors.
 
 use std::ops::Range;
 

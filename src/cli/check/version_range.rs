@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::finding::Finding;
 use crate::version::KubernetesVersion;
 
-/// Adds the findings of other versions to `findings`, which are the findings of `version`. A finding that occurs in
-/// only some versions lists them. If the severity differs between versions, the highest one applies.
+/// Adds the findings of other versions to `findings`, the findings of `version`. A finding that occurs in only some of
+/// the versions lists these versions. If the severity differs between versions, the highest one applies.
 pub(super) fn merge(
     findings: &mut Vec<Finding>,
     version: KubernetesVersion,
@@ -42,8 +42,8 @@ pub(super) fn merge(
     }
 }
 
-/// The identity of a problem in several versions: its location and rule, and the number of findings with the same
-/// location and rule up to this one. The message may differ between versions.
+/// Identifies the same problem in several versions. The first value contains the location and the rule. The second
+/// value numbers the findings with this location and rule, from 1. The message may differ between versions.
 type Key = (String, usize);
 
 fn keys(findings: &[Finding]) -> Vec<Key> {

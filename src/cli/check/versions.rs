@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_macro_is_reported_without_calls_in_its_expansion() {
+    fn newer_macro_is_reported_but_not_calls_in_its_expansion() {
         let help = "the API server of this version rejects the policy; Kubernetes 1.33 and later accept it";
         check_expression(
             "1.32",

@@ -9,7 +9,7 @@ use kube::config::{
 
 use super::{Connection, reason};
 
-/// The name of the context, cluster and user in the result of [`resolved`].
+/// The name that the context, the cluster and the user all have in the result of [`resolved`].
 const NAME: &str = "kubectl-vap";
 
 /// Returns a kubeconfig with a single context: the context that `flags` select, or else the current context. The

@@ -40,7 +40,7 @@ pub struct Cause {
     /// The old result: `true`, `false`, `error`, `not evaluated`, `not matched`, `no binding`, the name of a match condition that is false, or the
     /// reason why the API server rejects the policy.
     pub old: String,
-    /// The new result, in the same notation.
+    /// The new result, in the notation of `old`.
     pub new: String,
     /// For a mutation: the unified diff between the objects that the two versions return.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -417,7 +417,8 @@ fn parts(old: Side<'_>, new: Side<'_>, causes: &[Cause]) -> BTreeSet<Part> {
     parts
 }
 
-/// Returns the difference between the mutations of two versions. `None` if both change the object in the same way.
+/// Returns the difference between the mutations of two versions. `None` if both versions make the same change to the
+/// object.
 fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     let change = |side: Side<'a>| side.result().and_then(|it| it.change.as_deref());
     let (was, is) = (change(old), change(new));
@@ -526,8 +527,8 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &ValidationPairs) -> Vec<Cause> {
         };
         let both_denied = old.is_denied() && new.is_denied();
         for cause in validation_causes(&before, &now, both_denied) {
-            // Several validations can have the same changed actions, because actions belong to bindings. Each change is
-            // listed once.
+            // Actions belong to bindings, so several validations can have the same change of actions. It is listed
+            // once.
             if cause.kind != CauseKind::Actions {
                 causes.push(cause.with_fields(Some(field(n)), Some(field(m))));
             } else if !causes.contains(&cause) {

@@ -41,7 +41,8 @@ const MAX_VALUES: usize = 24;
 pub(super) struct Generated {
     /// The number of requests for which both versions were evaluated.
     pub(super) n_requests: usize,
-    /// The requests for which the versions differ. Requests with different decisions are first.
+    /// The requests for which the versions differ. Requests for which the two versions have different decisions come
+    /// first.
     pub(super) differing: Vec<DifferingRequest>,
     /// The reason why requests could not be generated or evaluated.
     pub(super) error: Option<String>,
@@ -90,8 +91,8 @@ pub(super) fn generate(
         return Generated::default();
     };
     let are_inputs_changed = are_bindings_changed(policies) || !params.changed().is_empty();
-    // For a mutating policy, the search for changed expressions also returns sample requests, which can show the effect
-    // of changed bindings and params.
+    // For a mutating policy, the search for changed expressions also returns sample requests. These requests can show
+    // the effect of changed bindings and params.
     let is_mutating = policies.iter().any(|it| it.mutating.is_some());
     let [old, new] = policies.map(|it| it.mutating.as_ref().is_some_and(|it| it.reinvokes));
     let is_changed = is_changed(policies) || (is_mutating && are_inputs_changed) || old != new;
@@ -243,8 +244,8 @@ impl Generated {
         }
     }
 
-    /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches, or
-    /// that match different bindings in the two versions.
+    /// Adds the differences that changed match constraints and bindings cause: requests that only one version matches,
+    /// or for which the matching bindings of the two versions differ.
     fn add_matches(&mut self, search: &Search<'_, '_>) {
         let policies = search.policies;
         let [old, new] = policies.map(|policy| {
@@ -406,8 +407,8 @@ fn confirm(
                 None
             })
         };
-        // The short form has a different user and no namespace labels, so its difference might not be the same as in
-        // the long form.
+        // The short form has another user than the long form, and no namespace labels. So the two forms might have
+        // different differences.
         let differing = match (evaluate(false), evaluate(true)) {
             (Some(long), Some(short)) if short.difference != long.difference => Some(long),
             (long, short) => short.or(long),

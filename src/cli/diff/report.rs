@@ -226,8 +226,8 @@ impl Groups {
         }
     }
 
-    /// Returns true if a subject with this cause was added. All mutations of a policy count as the same cause,
-    /// because a mutation changes each object in a different way.
+    /// Returns true if a subject with this cause was added. All mutations of a policy count as one cause, because a
+    /// mutation changes each object in another way.
     pub(super) fn contains_similar(&self, policy: &TargetId, cause: &Cause) -> bool {
         let is_mutation = |group: &Group| {
             group.cause.kind == CauseKind::Mutation && group.policy == policy.to_string()

@@ -28,8 +28,8 @@ pub(super) struct Versions {
     pub(super) new: (Setup, Vec<Object<Value>>),
     /// The probes of `--with`.
     pub(super) shared_probes: Vec<Object<Value>>,
-    /// Notes on the objects of `--with` that are not used, because OLD or NEW defines them, and on the definitions that
-    /// only one version has.
+    /// Notes about unused objects of `--with`, which OLD or NEW defines, and notes about definitions that only one
+    /// version has.
     pub(super) notes: Vec<Finding>,
 }
 
@@ -74,8 +74,8 @@ impl Versions {
     }
 }
 
-/// The input of a version with the probes in its files, the probes of `--with`, and the objects of `--with` that are
-/// not used.
+/// The input of a version and the probes in its files; the probes of `--with`; and the objects of `--with` that are not
+/// used.
 type ReadVersion = (
     (Setup, Vec<Object<Value>>),
     Vec<Object<Value>>,

@@ -193,8 +193,8 @@ async fn mutating(
                 asked.gaps.push(Gap {
                     message: format!("the {plural} cannot be read: {}", live::one_line(&error)),
                     help: format!(
-                        "this requires the permission `list` on {plural}.admissionregistration.k8s.io; validating policies \
-                         are evaluated for the object without mutations"
+                        "this requires the permission `list` on {plural}.admissionregistration.k8s.io; validating \
+                         policies are evaluated for the unmutated object"
                     ),
                     is_fatal: false,
                 });
@@ -268,7 +268,7 @@ pub(in crate::cli) async fn read(
         if let Err(why) = &listed {
             asked.gaps.push(Gap {
                 message: format!("the params of kind {} cannot be read: {why}", kind.kind),
-                help: "policies that read them are evaluated as by an API server that cannot read the params"
+                help: "policies with this paramKind are evaluated as if the API server could not read their params"
                     .to_owned(),
                 is_fatal: true,
             });
@@ -282,7 +282,8 @@ pub(in crate::cli) async fn read(
             Err(error) => asked.gaps.push(Gap {
                 message: format!("the namespaces cannot be read: {}", live::one_line(&error)),
                 help:
-                    "this requires the permission `list` on namespaces; only their names are known"
+                    "this requires the permission `list` on namespaces; without it, only the names of namespaces are \
+                     known"
                         .to_owned(),
                 is_fatal: true,
             }),

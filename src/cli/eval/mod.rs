@@ -286,7 +286,7 @@ fn assumed_namespace(
     })?;
     let place = policy.object.place_of_field("metadata.name");
     let message = format!(
-        "the Namespace `{name}` is not in the input: evaluated as if its only label were its name"
+        "the Namespace `{name}` is not in the input: evaluated as if its only label were `kubernetes.io/metadata.name`"
     );
     let (severity, rule) = (Severity::Warning, Rule::NotChecked);
     let mut warning = object_finding(policy.object, severity, rule, &message, place);

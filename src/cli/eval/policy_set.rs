@@ -33,9 +33,9 @@ pub(in crate::cli) struct ClusterInputs {
     pub(in crate::cli) params: BTreeMap<Gvk, Result<Vec<Value>, String>>,
     /// All namespaces of the cluster; empty if they cannot be read.
     pub(in crate::cli) namespaces: Vec<Value>,
-    /// The number of validating policies from files. In the input, they precede the policies of the cluster.
+    /// The number of validating policies from files. In the input, these policies precede those of the cluster.
     pub(in crate::cli) n_own_policies: usize,
-    /// The number of mutating policies from files. In the input, they precede the mutating policies of the cluster.
+    /// The number of mutating policies from files. In the input, these policies precede those of the cluster.
     pub(in crate::cli) n_own_mutating: usize,
     /// True if all bindings of the cluster were read.
     pub(in crate::cli) has_bindings: bool,

@@ -154,8 +154,8 @@ pub struct PolicyEval {
     /// The complete message to the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// True if no binding of the policy is known. The policy is then evaluated with an implied binding, which matches
-    /// everything.
+    /// True if no binding of the policy is known. The policy is then evaluated with an implied binding that matches all
+    /// requests.
     pub is_binding_implied: bool,
     /// The bindings, if the constraints of the policy match.
     pub bindings: Vec<BindingEval>,

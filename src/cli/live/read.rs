@@ -27,7 +27,7 @@ pub(super) const CONCURRENCY: usize = 6;
 /// The objects to read from a cluster in addition to policies and their bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum ListScope {
-    /// No other objects: they are not needed, or the caller reads them.
+    /// No objects in addition to policies and bindings: other objects are not needed, or the caller reads them.
     Policies,
     /// Mutating policies and their bindings, webhook configurations, and CustomResourceDefinitions with rules.
     Admission,

@@ -114,8 +114,8 @@ impl Checker {
         self.send(Job::Remove(Arc::clone(file)));
     }
 
-    /// Queues a job. Cancels the running check if it checks the same file, or if it checks a closed file and the job is
-    /// for an open document.
+    /// Queues a job. Cancels the running check if it is for the file of the job, or if it is for a closed file and the
+    /// job is for an open document.
     fn send(&self, job: Job) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((file, cancellation)) = &*running

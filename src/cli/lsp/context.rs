@@ -27,7 +27,7 @@ impl Context<'_> {
         self.workspace.file(&uri::path(&uri.0))
     }
 
-    /// Returns the report about the file. Checks the file if its last check was of a different version.
+    /// Returns the report about the file. Checks the file unless its last check was of the version `file`.
     pub(super) fn report(&self, file: &File) -> Option<Arc<CheckReport>> {
         let report = self.reports.of(file);
         report.or_else(|| {

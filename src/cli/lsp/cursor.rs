@@ -1,7 +1,7 @@
 //! Finds the object, the field and the expression at a byte of a file.
 //!
-//! While the user types, the document is often invalid. The search then continues in a copy of the file whose line at the
-//! cursor is completed or blanked. The copy has the same bytes before the cursor.
+//! While the user types, the document is often invalid. The search then continues in a copy of the file whose line at
+//! the cursor is completed or blanked. Before the cursor, the copy equals the file.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -490,8 +490,8 @@ impl<'a> Expression<'a> {
         let Some((last, character)) = part.char_indices().next_back() else {
             return start..end.max(start);
         };
-        // The character after the range may be on another line. Then the range ends directly after its own last
-        // character.
+        // Usually, the range in the file ends where the next character begins. If that character is on another line,
+        // the range ends directly after its own last character instead.
         let last = self.byte(range.start + last);
         let between = self.source.text().get(last..end).unwrap_or_default();
         let end = if between.contains('\n') {

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_outside_the_text_apply_at_its_end() {
+    fn changes_beyond_end_of_text_or_line_apply_at_that_end() {
         check("a\n", json!([part([9, 9], [3, 1], "b")]), "a\nb");
         check("ab", json!([part([0, 2], [0, 1], "c")]), "abc");
         check("ab\r\nc", json!([part([0, 99], [0, 99], "!")]), "ab!\r\nc");

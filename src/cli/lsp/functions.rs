@@ -90,7 +90,8 @@ pub(super) const MACROS: &[Macro] = &[
         "transformMap",
         &["k", "v", "value"],
         "map",
-        "A map with the value for each element of the list or entry of the map, with the same index or key.",
+        "A map with a value for each element of the list or entry of the map. The key of the value is the index of \
+         the element or the key of the entry.",
     ),
     collection_macro(
         "transformMapEntry",

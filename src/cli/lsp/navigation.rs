@@ -1,4 +1,5 @@
-//! Go to definition, references and rename, for variables, for policies by their names, and for the kinds of params.
+//! Go to definition, find references and rename. Each of the three works for variables, names of policies, and kinds of
+//! params.
 
 use std::collections::HashMap;
 use std::ops::Range as Bytes;

@@ -1,5 +1,5 @@
-//! Computes the coverage of policies by test cases: true and false results of expressions, operands of `&&` and `||`,
-//! conditions of `?:`, predicates of macros, actions of bindings, operations and resources of rules.
+//! Computes the coverage of policies by test cases: true and false results of expressions; operands of `&&` and `||`;
+//! conditions of `?:`; predicates of macros; actions of bindings; and operations and resources of rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -406,7 +406,7 @@ impl ProbeSearch<'_> {
             if !self.has_denial(n) {
                 let reason = self.false_reason(n);
                 let reason = format!(
-                    "{reason}; another expression fails, which `kubectl vap check` reports"
+                    "{reason}; another expression fails, and `kubectl vap check` reports it"
                 );
                 self.add_case(witness, case, reason);
             }

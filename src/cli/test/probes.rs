@@ -107,9 +107,9 @@ fn has_field(value: &Value, field: &str) -> bool {
 /// The relation between the unknown target of a probe and the targets in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Resemblance {
-    /// A target has the same name, and a different kind.
+    /// A target in the input has the name of the unknown target, but another kind.
     SameName,
-    /// A target has a similar name.
+    /// A target in the input has a name similar to that of the unknown target.
     Similar,
     /// No target has a similar name.
     None,

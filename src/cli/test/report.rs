@@ -42,7 +42,7 @@ pub struct TestReport {
     pub kind: &'static str,
     /// The Kubernetes version that is emulated, such as `1.36`.
     pub kubernetes: String,
-    /// The number of cases by outcome, and of files, probes and errors.
+    /// The numbers of cases (by outcome), files, probes and errors.
     pub summary: Summary,
     /// Problems with the input, sorted by file and location. A probe that is invalid or whose policy is missing is not
     /// part of `probes`.
@@ -63,7 +63,7 @@ pub struct TestReport {
     pub first_not_selected: Option<String>,
 }
 
-/// The number of cases by outcome, and of files, probes and errors.
+/// The numbers of cases (by outcome), files, probes and errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -129,8 +129,8 @@ pub struct CaseReport {
     pub line: usize,
     /// The column in that line.
     pub column: usize,
-    /// `Allow` or `Deny`; absent if the case could not be evaluated. In this case, the following fields except
-    /// `difference` are also absent.
+    /// `Allow` or `Deny`; absent if the case could not be evaluated. If `decision` is absent, the following fields
+    /// except `difference` are also absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
     /// The reason for the decision: the message of the policy, or a sentence.

@@ -325,8 +325,8 @@ fn deciding(
     actual
 }
 
-/// Returns the last evaluated expression of a stage. In a stage that exceeded the cost budget, this is the expression
-/// that exceeded it.
+/// Returns the last evaluated expression of a stage. If the stage exceeded the cost budget, this expression caused the
+/// excess.
 fn last_evaluated(
     stage: &[usize],
     compiled: &CompiledPolicy,

@@ -163,7 +163,7 @@ fn annotations(result: Option<&PolicyResult>) -> BTreeMap<&str, String> {
     short.collect()
 }
 
-/// Returns the audit annotations that are absent from `others` or have a different value there.
+/// Returns the audit annotations that are absent from `others` or have another value in `others`.
 fn differing(annotations: &BTreeMap<&str, String>, others: &BTreeMap<&str, String>) -> String {
     let differing = annotations.iter();
     let differing = differing.filter(|(key, value)| others.get(*key) != Some(value));

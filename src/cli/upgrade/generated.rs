@@ -99,7 +99,8 @@ impl BothVersions<'_> {
                 "Kubernetes {version} does not serve the resources that its rules match"
             ));
         }
-        // The new Kubernetes version may serve the resource in a different API version that another rule names.
+        // The new Kubernetes version may serve the resource in another API version, and another rule may match the
+        // resource in that API version.
         let is_matched = |unserved: &UnservedResource| {
             let mut resources = new.resources.iter();
             resources.any(|it| !it.by_wildcard && it.gvr.resource == unserved.name)
@@ -274,8 +275,8 @@ fn confirm(
     match error {
         Some(why) if !is_evaluated => Err(why),
         _ if !is_evaluated => Err(match binding.and_then(|it| it.metadata.name.as_ref()) {
-            Some(name) => format!("the binding {name} does not match it"),
-            None => "the policy does not match it".to_owned(),
+            Some(name) => format!("the binding {name} does not match the request"),
+            None => "the policy does not match the request".to_owned(),
         }),
         _ => Ok(None),
     }

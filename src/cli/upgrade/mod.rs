@@ -274,7 +274,7 @@ fn mutating_policy<'a>(
     policies.find(|it| std::ptr::eq(&raw const it.shared, policy.object))
 }
 
-/// The part of a difference that is the same for all requests: the index of the policy, the class, the field, and the
+/// The part of a difference that does not depend on the request: the index of the policy, the class, the field, and the
 /// results.
 type DraftKey = (usize, Class, Option<String>, [FieldResult; 2]);
 
@@ -483,8 +483,8 @@ impl<'a> UpgradeCheck<'a> {
         }
     }
 
-    /// Returns the changes with their causes, probes for the generated requests that show them, and the number of
-    /// changes whose generated request cannot be written as a probe.
+    /// Returns the changes with their causes; probes for the generated requests that show the changes; and the number
+    /// of changes whose generated request cannot be written as a probe.
     fn changes(&self, setup: &Setup, with_text: bool) -> (Vec<Change>, Vec<Json>, usize) {
         let decided: BTreeSet<(usize, &Option<String>)> = self
             .drafts
@@ -536,8 +536,8 @@ impl<'a> UpgradeCheck<'a> {
             let mut findings = findings.iter();
             findings.find(|it| it.rule == rule && it.field_ref.as_ref() == field)
         });
-        // The fix may belong to a different finding about the same field: for example, the fix for an absent value also
-        // inserts a missing `?`.
+        // Another finding about the field may have a fix that also corrects this one: for example, the fix for an
+        // absent value also inserts a missing `?`.
         let is_fixable = fix.is_some_and(|fix| {
             let findings = state.findings.get().into_iter().flatten();
             let mut of_field = findings.filter(|it| it.field_ref.as_ref() == field);

@@ -1,7 +1,7 @@
-//! Finds the release and the change that cause a different result.
+//! Finds the cause of a difference between the results of two versions: the first release with the new result, and the
+//! change in this release.
 //!
-//! The policy is evaluated for the same request in each release between the two versions. The first release with the
-//! new result contains the change.
+//! For this purpose, the policy is evaluated for one request in each release between the two versions.
 
 use super::effects::{Effect, FieldResult, effects};
 use super::generated::BothVersions;

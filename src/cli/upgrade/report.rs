@@ -29,7 +29,7 @@ pub struct UpgradeReport {
     pub cluster: Option<String>,
     /// The counts of policies, requests and changes.
     pub summary: UpgradeSummary,
-    /// The changes: by class, the most important first, and by policy.
+    /// The changes, sorted by class (the most important class first) and then by policy.
     pub changes: Vec<Change>,
     /// The policies for which an effect of the upgrade is possible but unknown.
     pub undecided: Vec<Undecided>,

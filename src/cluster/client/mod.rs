@@ -100,7 +100,8 @@ fn build(
         Protocol::Http => over(&config, proxy.tunnel(tcp), limits, measure),
         Protocol::Https => {
             let mut of_proxy = config.clone();
-            // `tls_server_name` is the name in the API server's certificate. The proxy has a different certificate.
+            // `tls_server_name` is the name in the API server's certificate. The certificate of the proxy has another
+            // name.
             of_proxy.tls_server_name = None;
             let tls = of_proxy.rustls_https_connector_with_connector(tcp)?;
             over(&config, proxy.tunnel(tls), limits, measure)

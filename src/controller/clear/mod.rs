@@ -1,8 +1,9 @@
 //! The command `clear` removes the status fields that the controller wrote, before the controller is uninstalled.
 //!
 //! The command applies an empty status with the controller's field manager. The API server then removes the fields that
-//! only this field manager owns: our conditions, and `observedGeneration` and `typeChecking` unless
-//! kube-controller-manager owns them too. Fields of other owners remain. A second run changes nothing.
+//! only this field manager owns. These are our conditions. They are also `observedGeneration` and `typeChecking`,
+//! unless kube-controller-manager owns these two fields too. Fields of other owners remain. A second run changes
+//! nothing.
 //!
 //! If a controller leads, the command does nothing, since the leader would write the status again.
 
@@ -196,7 +197,7 @@ async fn clear_kind<K>(
                     summary.n_cleared += 1;
                     print_line(out, format_args!("{resource}/{name} cleared"));
                 }
-                // The object is deleted, or a different object of that name exists.
+                // The object was deleted, or another object with its name was created since.
                 Ok(Written::Gone | Written::Conflict) => summary.n_untouched += 1,
                 Err(error) => {
                     summary.n_failed += 1;

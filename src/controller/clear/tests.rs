@@ -131,7 +131,7 @@ async fn clear_command_times_out_without_response() {
     let (client, _) = client(|_| None);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let summary = clear_all(&client, &mut out, &mut err).await;
-    // The lists of policies and of probes fail (2), and so does the list of each kind of status objects.
+    // Two lists fail, of policies and of probes, and one list for each kind of status objects.
     assert_eq!(summary.n_failed, 2 + SubjectKind::opt_in().count());
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no response within 10 s"), "{err}");

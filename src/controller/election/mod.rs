@@ -320,7 +320,7 @@ impl Elector {
             Err(error) => tracing::warn!(
                 lease = self.lease_name(),
                 %error,
-                "cannot release the Lease; another instance acquires it when it expires"
+                "cannot release the Lease; another instance acquires the Lease when it expires"
             ),
         }
     }
@@ -369,8 +369,8 @@ impl Elector {
         } = &self.election;
         if error.reason() == ErrorReason::Forbidden {
             let text = format!(
-                "cannot read or write the Lease {name} ({error}): grant `get` and `update` on it and `create` on \
-                 `leases` (coordination.k8s.io) in the Role vap-status-controller-lease of the namespace \
+                "cannot read or write the Lease {name} ({error}): grant `get` and `update` on this Lease, and \
+                 `create` on `leases` (coordination.k8s.io), in the Role vap-status-controller-lease of the namespace \
                  {namespace}"
             );
             if self.context.log_throttle.is_due("lease forbidden") {

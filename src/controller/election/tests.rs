@@ -376,7 +376,7 @@ async fn missing_permission_is_reported_as_problem() {
     let problem = first.context.leadership.problem().unwrap();
     assert!(
         problem.contains(
-            "grant `get` and `update` on it and `create` on `leases` (coordination.k8s.io) in the Role \
+            "grant `get` and `update` on this Lease, and `create` on `leases` (coordination.k8s.io), in the Role \
              vap-status-controller-lease of the namespace vap"
         ),
         "{problem}"

@@ -31,7 +31,7 @@ const MAX_LOOK: Duration = Duration::from_millis(500);
 /// Timing of the leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How long other instances wait after a renewal before they take over.
+    /// How long other instances wait after the last renewal by the leader before they take over.
     pub lease_duration: Duration,
     /// How long the leader tries to renew the Lease before it stops leading.
     pub renew_deadline: Duration,
@@ -131,7 +131,7 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Returns the observation of `record` at `now`. If `before` has the same record, returns `before`.
+    /// Returns the observation of `record` at `now`. If `before` is also an observation of `record`, returns `before`.
     pub(crate) fn next(before: Option<Self>, record: ElectionRecord, now: Instant) -> Self {
         match before {
             Some(before) if before.record == record => before,

@@ -68,7 +68,7 @@ pub(super) enum Next {
 }
 
 impl AccessReviews {
-    /// Returns true if the current case lacks a response. Resets the flag for the next case.
+    /// Returns true if the current case lacks a response. Sets `is_open` to false for the next case.
     pub(super) fn take_pending(&self) -> bool {
         std::mem::take(&mut self.lock().is_open)
     }

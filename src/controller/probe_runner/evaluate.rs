@@ -42,7 +42,7 @@ pub(super) struct Task {
     pub(super) entry: Entry,
     /// The CustomResourceDefinitions of the custom resources in the cases. Mutations need them.
     pub(super) definitions: Result<PackedDefinitions, Unavailable>,
-    /// The CustomResourceDefinition that the probes test. `None` if they test a different kind.
+    /// The CustomResourceDefinition that the probes test. `None` if the probes test another kind of target.
     pub(super) definition: Result<Option<Definition>, Unavailable>,
     pub(super) probes: Vec<Arc<Probe>>,
     /// The cluster inputs that each probe is allowed to use.

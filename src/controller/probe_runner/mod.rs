@@ -98,7 +98,8 @@ pub(crate) async fn run_probes(
     }
     probe_runner.add(id);
     probe_runner.wait(id, &inputs).await;
-    // Until there are new results, the results for the same generations with older inputs are used.
+    // Until there are new results, the latest results for the current generations are used, although their inputs are
+    // older.
     Ok(match probe_runner.latest(id, &inputs) {
         Some(outcome) => outcome.probed.clone(),
         None => Probed::pending(&probes, "it is not evaluated yet", true),
@@ -161,7 +162,8 @@ async fn look(context: &Arc<Context>, id: &SubjectId, lane: Lane) -> bool {
         return false;
     };
     let state = context.opt_in.state(id.kind);
-    // If an opt-in kind cannot be watched, its subjects count as missing, even CRDs, which are always stored.
+    // If an opt-in kind cannot be watched, its subjects count as missing. This includes CRDs, although CRDs are always
+    // stored.
     let is_followed = state.is_none_or(|state| state.obstacle().is_none());
     let entry = context.store.get(id).filter(|_| is_followed);
     let Some(entry) = entry else {

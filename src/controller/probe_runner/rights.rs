@@ -130,7 +130,7 @@ pub(super) fn params_denial(
     if probe.bindings != BindingSource::FromCluster {
         return Some(format!(
             "params of the cluster are used only through bindings of the cluster, but the probe has `bindings: {}`; \
-             give it `params: Inline` with `inlineParams`, or use `bindings: FromCluster`",
+             give the probe `params: Inline` with `inlineParams`, or use `bindings: FromCluster`",
             match probe.bindings {
                 BindingSource::Implied => "Implied",
                 BindingSource::Inline | BindingSource::FromCluster => "Inline",

@@ -246,13 +246,12 @@ pub(super) async fn definitions(
     Ok(definitions)
 }
 
-/// Reads the CustomResourceDefinition of `entry`, in the generation of `entry`. `None` if `entry` is of a different
-/// kind.
+/// Reads the CustomResourceDefinition of `entry`, in the generation of `entry`. `None` if `entry` is not a
+/// CustomResourceDefinition.
 ///
 /// [`Definition::rejection`] is `None`, since the API server has accepted the definition.
 ///
-/// # Errors
-/// Returns the reason if the definition cannot be read or has a different generation.
+/// # Errors Returns the reason if the definition cannot be read, or if its generation is not that of `entry`.
 pub(super) async fn definition(
     context: &Context,
     entry: &Entry,

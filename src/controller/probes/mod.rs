@@ -133,7 +133,8 @@ impl ProbeRunner {
         (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
     }
 
-    /// Returns the results for the same generations of the policy and its probes. Other inputs may differ.
+    /// Returns the latest results if they are for the generations of the policy and its probes in `inputs`. Other
+    /// inputs may differ.
     pub(crate) fn latest(&self, policy: &SubjectId, inputs: &Inputs) -> Option<Arc<Finished>> {
         let runs = self.lock();
         let outcome = runs.get(policy)?.outcome.as_ref()?;

@@ -22,7 +22,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The maximum backoff, without jitter.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// The minimum number of OpenAPI documents that a broad policy needs.
+/// A policy is broad if its check needs at least this number of OpenAPI documents.
 const BROAD: usize = 32;
 
 /// How long a broad policy has lower priority.
@@ -117,7 +117,7 @@ impl Queue {
         }
     }
 
-    /// Marks a running subject as done. If it was queued while it was running, it waits again.
+    /// Marks a running subject as done. A subject that was queued while it was running waits again.
     pub(crate) fn done(&self, id: &SubjectId) {
         self.lock().finish(id, 0);
         self.has_work.notify_one();

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn missing_permission_is_certain_after_five_seconds_of_rejections() {
+    async fn rejection_counts_as_missing_permission_after_five_seconds() {
         let readiness = Readiness::default();
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn revoked_permission_is_certain_only_if_rejections_last() {
+    async fn rejection_after_sync_counts_as_revoked_permission_only_if_it_lasts() {
         let readiness = Readiness::default();
         readiness.synced(Source::Crds);
         assert!(!readiness.refused(Source::Crds, "grant list".into()));

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// Returns the name of this instance: the name of its pod or host, and a random suffix. The suffix is needed because a
-/// restarted container has the same pod name.
+/// restarted container keeps the name of its pod.
 #[must_use]
 pub fn identity() -> String {
     let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());

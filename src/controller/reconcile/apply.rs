@@ -5,7 +5,7 @@
 //! `observedGeneration` and `typeChecking`, once for each new generation. The controller applies them with force.
 //!
 //! A write contains the resource version from which the status was computed. If the policy has changed since then, the
-//! API server rejects the write. So a status is never written to a different generation.
+//! API server rejects the write. So a status is written only to the generation from which it was computed.
 
 use std::fmt;
 

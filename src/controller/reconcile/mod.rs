@@ -139,8 +139,8 @@ async fn apply_status(
 fn store_written(context: &Context, entry: &Entry, written: WrittenObject) {
     match written {
         WrittenObject::Policy(written) => {
-            // The status was computed for the spec that the watch reported. If the response has a different spec, the
-            // policy is reconciled again.
+            // The status was computed for the spec that the watch reported. If the response has another spec than the
+            // watch reported, the policy is reconciled again.
             let (metadata, policy, status) = written.parts();
             let is_other = Some(&policy) != entry.subject.policy();
             let store = &context.store;

@@ -127,7 +127,7 @@ impl AdmissionCache {
         admission
     }
 
-    /// Returns the mutating policy `entry`, compiled for `version`, from the cache, or else from `compile`.
+    /// Returns the mutating policy `entry`, compiled for `version`. Calls `compile` if the policy is not in the cache.
     pub(crate) fn mutating(
         &self,
         entry: &Entry,

@@ -162,14 +162,14 @@ impl CheckResult {
         self.generation == *generation
     }
 
-    /// Returns true if another check of `generation` in `snapshot` would have the same result.
+    /// Returns true if a new check of `generation` in `snapshot` would have this result again.
     pub(crate) fn holds_for(&self, generation: &Generation, snapshot: &ClusterSnapshot) -> bool {
         self.is_of(generation)
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(snapshot)
     }
 
-    /// Returns true if the resources and schemas on which the result depends are the same in `snapshot`.
+    /// Returns true if the resources and schemas on which the result depends are unchanged in `snapshot`.
     pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
         self.revision
             .is_none_or(|revision| revision == snapshot.revision)

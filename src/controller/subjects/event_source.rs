@@ -1,8 +1,8 @@
 //! Decides whether a received object replaces the stored object.
 //!
-//! Lists and watch events arrive in order. A response to a write is not ordered with them: it may arrive before the
-//! watch event of the same change, or after the object was deleted. So a response may only update a stored object,
-//! never add one.
+//! Lists and watch events arrive in order. A response to a write may arrive out of order: before the watch event of
+//! this write, or after the event of the object's deletion. So a response may only update a stored object, never add
+//! one.
 
 use std::cmp::Ordering;
 

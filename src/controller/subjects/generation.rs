@@ -5,8 +5,8 @@ use super::probe::Probe;
 
 /// A state of an object, identified by its uid, its generation and a hash of its spec.
 ///
-/// The hash is needed since a received spec may be incomplete, or decoded with an older schema. Then two different
-/// specs have the same generation number.
+/// The hash is needed since a received spec may be incomplete, or decoded with an older schema. In both cases, two
+/// unequal specs have one generation number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Generation {
     uid: Option<String>,
@@ -21,7 +21,7 @@ impl Generation {
             uid: probe.metadata.uid.clone(),
             number: probe.metadata.generation,
             // A probe whose spec is too large to store cannot be evaluated. Its generation must differ from the
-            // generation of the same probe after it is stored.
+            // generation that the probe has once its spec is stored.
             content: probe.spec.hash ^ rejected,
         }
     }

@@ -1,4 +1,5 @@
-//! Ownership of status fields: by the controller's field manager, and by other managers of the same conditions.
+//! Ownership of status fields: by the controller's field manager, and by other field managers of the controller's
+//! conditions.
 //!
 //! Source: structured-merge-diff `merge/update.go`, `Updater.prune`; k8s.io/apimachinery
 //! `pkg/util/managedfields/internal/skipnonapplied.go`.

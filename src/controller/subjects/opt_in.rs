@@ -1,7 +1,7 @@
 //! Opt-in kinds (`--follow`): MutatingAdmissionPolicies, webhook configurations and CustomResourceDefinitions.
 //!
-//! Objects of these kinds are in the same store and queue as ValidatingAdmissionPolicies, by [`SubjectId`]. They are
-//! checked in the same way. The controller writes their conditions to separate status objects (ADR 31).
+//! Objects of these kinds are stored, queued and checked like ValidatingAdmissionPolicies, by [`SubjectId`]. The
+//! controller writes their conditions to separate status objects (ADR 31).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -233,8 +233,8 @@ impl<K: RefersToPolicy> PolicyIndex<K> {
 
     /// Stores the object if it supersedes the stored one.
     ///
-    /// Returns the affected policies. These are the current and the previous policy of the object, and the policies of
-    /// objects that the limits no longer allow.
+    /// Returns the affected policies: the policy to which the object refers, the policy to which it referred before,
+    /// and the policies of objects that the limits no longer allow.
     pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<SubjectId> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();

@@ -204,7 +204,7 @@ impl Store {
                 .probe_groups
                 .clone_from(&stored.dependencies.probe_groups);
             stored.dependencies = Arc::new(dependencies);
-            // The content differs, so the result is dropped even if the generation is the same.
+            // The content differs, so the result is dropped even if the generation has not changed.
             stored.result = None;
         }
         stored.packed = packed;

@@ -1,8 +1,8 @@
 //! Limits how often the status of a policy or probe is written. The limit is reached only if another client also writes
 //! the status.
 //!
-//! Two instances without a Lease and with different flags or versions would replace each other's status forever. The
-//! controller cannot prevent this, but it limits the load on the API server and logs a warning.
+//! If two instances run without a Lease, and their flags or versions differ, each would replace the status of the other
+//! forever. The controller cannot prevent this, but it limits the load on the API server and logs a warning.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -204,7 +204,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn crd_is_the_same_if_read_with_or_without_rules() {
+    fn crd_read_with_rules_equals_crd_read_without_rules() {
         let rules = json!([{"rule": "self.a == 1"}]);
         for value in [
             definition("a", 1, &rules),
@@ -220,7 +220,7 @@ pub(crate) mod tests {
             assert_eq!(with.metadata, without.metadata);
             assert_eq!(Crd::from(with), without.into());
         }
-        // Both types reject the same input.
+        // `WithRules` and `CustomResourceDefinition` both reject a number as `versions`.
         let odd = json!({"spec": {"versions": 7}}).to_string();
         serde_json::from_str::<WithRules>(&odd).unwrap_err();
         serde_json::from_str::<CustomResourceDefinition>(&odd).unwrap_err();

@@ -88,8 +88,8 @@ struct ParamHandler<'a> {
 impl ParamHandler<'_> {
     /// Queues the policies that refer to changed objects.
     ///
-    /// After the first list, and after a problem that was published instead of the objects, publishes the objects and
-    /// queues all policies with params of the kind.
+    /// Publishes the objects and queues all policies with params of the kind in two cases: after the first list, and
+    /// after the end of a problem that was published instead of the objects.
     fn notify(&mut self, changed: &[Changed], was_known: bool) {
         let (context, gvk) = (self.context, &self.resource.gvk);
         let was_hidden = self.trouble.end(context, self.resource);

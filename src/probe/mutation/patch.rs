@@ -51,8 +51,8 @@ fn diff_fields(
     }
 }
 
-/// Adds the operations that change one list to another. Equal items at both ends are unchanged. In between, items with
-/// the same index are changed in place. The remaining items are added or removed.
+/// Adds the operations that change one list to another. Equal items at both ends are unchanged. In between, an item of
+/// `before` is changed to the item of `after` with its index. The remaining items are added or removed.
 fn diff_items(before: &[Value], after: &[Value], path: &str, depth: usize, out: &mut Vec<Value>) {
     let pairs = || before.iter().zip(after);
     let begin = pairs().take_while(|(one, other)| one == other).count();

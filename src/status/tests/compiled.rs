@@ -18,7 +18,7 @@ fn message_has_field_and_consequence_if_condition_compiled_is_false() {
         &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
-        "an expression does not compile; with failurePolicy Fail, a request that reaches it is denied: \
+        "an expression does not compile; with failurePolicy Fail, a request that reaches the expression is denied: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
     let facts = facts.with(|facts| {
@@ -70,7 +70,7 @@ fn condition_compiled_is_unknown_for_unsupported_expression_in_too_new_version()
 }
 
 #[test]
-fn message_of_condition_compiled_has_lowest_of_several_versions() {
+fn message_of_condition_compiled_shows_lowest_api_server_version() {
     let facts = Facts::sound().with(|facts| {
         facts.server = ClusterVersion {
             version: KubernetesVersion::new(35).with_patch(4),

@@ -105,8 +105,8 @@ fn message_about_invalid_rule_has_field_path_of_api_server() {
     assert_eq!(
         text,
         format!(
-            "an expression does not compile; objects that it validates are rejected: {} (and 1 more): compilation \
-             failed: ERROR: <input>:1:5: undefined field 'sise'",
+            "an expression does not compile; objects that the rule validates are rejected: {} (and 1 more): \
+             compilation failed: ERROR: <input>:1:5: undefined field 'sise'",
             field(1, "[1].rule")
         )
     );

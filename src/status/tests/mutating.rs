@@ -27,7 +27,7 @@ fn condition_bound_of_mutating_policy_shows_no_actions() {
     let unbound = message(&facts, ConditionType::Bound);
     assert_eq!(
         unbound,
-        "no MutatingAdmissionPolicyBinding refers to the policy; it changes no request"
+        "no MutatingAdmissionPolicyBinding refers to the policy; the policy changes no request"
     );
     let facts = mutating().with(|facts| facts.bindings = BindingsState::NotPermitted);
     let unknown = message(&facts, ConditionType::Bound);

@@ -180,7 +180,7 @@ fn condition_bound_depends_on_actions_of_bindings() {
     check(
         &bound(&[]),
         "False NoBindings",
-        "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced",
+        "no ValidatingAdmissionPolicyBinding refers to the policy; the policy is not enforced",
     );
     check(
         &bound(&[binding("Deny")]),
@@ -195,11 +195,11 @@ fn condition_bound_depends_on_actions_of_bindings() {
         "bound by b (Audit); no binding denies requests; params is null for b (no paramRef)",
     );
     let mut broken = binding("Deny");
-    broken.problem = Some("paramRef has both name and selector".into());
+    broken.problem = Some("paramRef has both `name` and `selector`".into());
     check(
         &bound(&[binding("Deny"), broken.clone()]),
         "False BindingsInvalid",
-        "the API server cannot use the binding b (paramRef has both name and selector); with failurePolicy Fail, \
+        "the API server cannot use the binding b (paramRef has both `name` and `selector`); with failurePolicy Fail, \
          every request that this binding matches is denied",
     );
     // `Ready` does not require `Bound`.

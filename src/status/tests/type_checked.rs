@@ -65,7 +65,7 @@ fn condition_type_checked_ignores_expressions_that_do_not_compile() {
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
         "spec.validations[1].expression may fail when evaluated (undefined field 'replica' on apps/v1 \
-         Deployment); with failurePolicy Fail, a request that reaches it is denied; 1 kind checked; not \
+         Deployment); with failurePolicy Fail, a request that reaches the expression is denied; 1 kind checked; not \
          checked: spec.validations[0].expression (not compiled)",
     );
     assert_eq!(other.compute(at(1)).n_type_warnings, 1);
@@ -147,7 +147,7 @@ fn message_of_condition_type_checked_has_numbers_of_kinds() {
             0,
             "False ExpressionWarnings",
             "spec.validations[0].expression may fail when evaluated (text on apps/v1 Deployment); with \
-             failurePolicy Fail, a request that reaches it is denied; 2 kinds checked",
+             failurePolicy Fail, a request that reaches the expression is denied; 2 kinds checked",
         ),
         (
             3,
@@ -155,7 +155,7 @@ fn message_of_condition_type_checked_has_numbers_of_kinds() {
             1,
             "False ExpressionWarnings",
             "spec.validations[0].expression and 2 more may fail when evaluated (text on apps/v1 \
-             Deployment); with failurePolicy Fail, a request that reaches it is denied; 1 of 2 kinds \
+             Deployment); with failurePolicy Fail, a request that reaches the expression is denied; 1 of 2 kinds \
              checked; not checked: apps/v1 Odd0 (no schema)",
         ),
     ];
@@ -283,7 +283,7 @@ fn message_about_type_warning_does_not_claim_failure() {
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
         "spec.validations[1].expression and 1 more may fail when evaluated (undefined field 'y' on \
-         apps/v1 Deployment); with failurePolicy Fail, a request that reaches it is denied; 1 kind checked",
+         apps/v1 Deployment); with failurePolicy Fail, a request that reaches the expression is denied; 1 kind checked",
     );
 }
 
@@ -333,6 +333,6 @@ fn message_of_condition_type_checked_shows_worst_consequence() {
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
         "spec.validations[2].expression and 2 more may fail when evaluated (y on apps/v1 Deployment); with \
-         failurePolicy Fail, a request that reaches it is denied; 1 kind checked",
+         failurePolicy Fail, a request that reaches the expression is denied; 1 kind checked",
     );
 }

@@ -41,7 +41,7 @@ fn unknown(facts: &Facts) -> Vec<ConditionType> {
 }
 
 #[test]
-fn unknown_field_affects_conditions_of_its_part() {
+fn unknown_field_makes_conditions_that_may_depend_on_it_unknown() {
     use ConditionType::{
         Bound, Compiled, ParamsResolved, ProbesPassed, ResourcesMatched, TypeChecked,
     };
@@ -162,7 +162,7 @@ fn unknown_field_hides_errors() {
 }
 
 #[test]
-fn unknown_fields_of_supported_version_change_nothing() {
+fn unknown_fields_do_not_affect_conditions_if_version_is_supported() {
     for version in KubernetesVersion::supported() {
         let with = facts(version, &["spec.newer"], &["spec.newer"]);
         let without = facts(version, &[], &[]);

@@ -151,8 +151,8 @@ fn message_of_condition_type_checked_has_first_finding() {
         findings.kinds[0].gvk = gvk;
         let facts = Facts::sound().with(|facts| facts.types.findings = vec![findings]);
         let expect = format!(
-            "spec.validations[0].expression may fail when evaluated{why}; with failurePolicy Fail, a \
-             request that reaches it is denied; 1 kind checked"
+            "spec.validations[0].expression may fail when evaluated{why}; with failurePolicy Fail, a request that \
+             reaches the expression is denied; 1 kind checked"
         );
         check(
             &facts,

@@ -300,7 +300,7 @@ fn check_false_to_us(expression: &str) {
 }
 
 #[test]
-fn expressions_after_certain_failure_are_not_reported() {
+fn expressions_after_unavoidable_failure_are_not_reported() {
     let check = |expression: &str, wanted: &[&str]| {
         let spec = json!({
             "variables": [{"name": "tls", "expression": "object.spec.tls"}],

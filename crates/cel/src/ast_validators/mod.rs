@@ -179,8 +179,8 @@ impl Validation<'_> {
         }
     }
 
-    /// Returns the type of a list element or a map value. For an optional one (`?`), this is the type of the
-    /// contained value.
+    /// Returns the type of a list element or a map value. For an optional element or value (`?`), returns the type of
+    /// the contained value.
     fn part_type(&self, id: ExprId, optional: bool) -> Type {
         let type_ = self.checked.type_of(id);
         match type_.optional_value() {

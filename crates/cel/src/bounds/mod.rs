@@ -39,8 +39,8 @@ pub use size::Bound;
 /// Operators that select from their first operand.
 const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
 
-/// The [`VariablePart`]s to which [`Bound`]s refer. Bounds that are used together must share one instance, and their
-/// variables must have the same types and sizes.
+/// The [`VariablePart`]s to which [`Bound`]s refer. If an operation combines several bounds, these bounds must share
+/// one instance, and each variable must have one type and size in all of them.
 #[derive(Debug, Default)]
 pub struct BoundPaths {
     paths: Paths,
@@ -112,8 +112,8 @@ pub trait BoundVariables: Sync {
     /// unknown.
     fn field(&self, root: &str, field: &str) -> Option<Option<Bound>>;
 
-    /// Returns true if a string is assumed to be split into a single long part. If false, it is assumed to be split
-    /// into many short parts.
+    /// Returns true if strings are assumed to be split into a single long part. Returns false if they are assumed to be
+    /// split into many short parts.
     fn has_single_parts(&self) -> bool {
         false
     }
@@ -294,7 +294,8 @@ impl<'a> Bounder<'a> {
         CostEstimate::fixed(if is_started { 0 } else { SELECT_AND_IDENT_COST })
     }
 
-    /// Returns the qualified name of the variable or type that `id` resolves to. `None` if it resolves to neither.
+    /// Returns the qualified name of the variable or type to which `id` resolves. `None` if `id` resolves to neither a
+    /// variable nor a type.
     fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
         match self.checked.reference(id) {
             Some(Reference::Ident(name)) => Some(name),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Bounder, KnownPart, PartSizes};
 use crate::cost::{Path, PathId, PathStep, SizeEstimate};
 
-/// Maximum number of variable parts to which a bound refers. If a value may be one of more parts, its bound contains
-/// only the size.
+/// Maximum number of variable parts to which a bound refers. If a value may come from more parts, its bound contains
+/// only the size of the value.
 const MAX_PARTS: usize = 8;
 
 /// The bound of the size of a value and, if it is a list or map, of its keys and elements.

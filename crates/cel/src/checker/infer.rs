@@ -408,7 +408,8 @@ impl<'a> Checker<'a> {
 
     fn check_struct(&mut self, id: ExprId, type_name: &str, fields: &[StructField]) {
         let name = type_name.strip_prefix('.').unwrap_or(type_name);
-        // Variables do not hide type names. Before cel-go 0.27, a variable with the same name caused an error.
+        // Since cel-go 0.27, only types are looked up. In older versions, a variable with the name of the type hides
+        // the type, which causes an error.
         let ident = if self.locals_hide_qualified_names {
             self.env.lookup_type_name(name).map(Ident::TypeName)
         } else {

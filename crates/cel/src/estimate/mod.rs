@@ -157,8 +157,8 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Returns the qualified name of the variable or type that `id` resolves to. `None` if it resolves to
-    /// neither.
+    /// Returns the qualified name of the variable or type to which `id` resolves. `None` if `id` resolves to neither a
+    /// variable nor a type.
     fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
         match self.checked.reference(id) {
             Some(Reference::Ident(name)) => Some(name),
@@ -290,8 +290,8 @@ impl<'a> Coster<'a> {
         (cost, size)
     }
 
-    /// Sets the path of `id`, an element of a list or a value of a map. A container that could be either is treated as
-    /// a map.
+    /// Sets the path of `id`, an element of a list or a value of a map. A container that could be a list or a map is
+    /// treated as a map.
     fn set_index_path(&mut self, id: ExprId, overloads: &[&'static OverloadRow], args: &[ExprId]) {
         let step = overloads
             .iter()

@@ -19,7 +19,8 @@ impl SizeEstimator for MaxSize {
     }
 }
 
-/// Type-checks `expression`. `own` contains the id of an overload and a cost, which replaces the cost of this overload.
+/// Type-checks `expression`. `own` contains the id of an overload, and the cost that replaces the cost of this
+/// overload.
 fn checked_at(
     own: Option<(&str, StaticCost)>,
     expression: &str,

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn second_binding_of_name_replaces_first() {
+    fn binding_replaces_earlier_binding_of_same_name() {
         let mut bindings = Bindings::default();
         bindings.bind("a", Value::Int(1));
         bindings.bind("b", Value::Int(2));

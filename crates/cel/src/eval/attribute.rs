@@ -90,9 +90,10 @@ impl<'p> Machine<'p> {
         {
             return;
         }
-        // Upstream drops the last step that has the id of the attribute, which is also the id of the last key. If the
-        // traversal reached the last key, this is the step of that key, which is not recorded here. Otherwise, it may
-        // be a step that an earlier iteration of a comprehension left, so it is dropped here too.
+        // Upstream drops the last step whose id is that of the attribute. The last key has the same id as the
+        // attribute. If the traversal reached the last key, upstream drops the step of this key; here, this step is not
+        // recorded. Otherwise, the step may be left over from an earlier iteration of a comprehension, so it is dropped
+        // here too.
         let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
         if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());

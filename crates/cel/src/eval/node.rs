@@ -274,8 +274,8 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
-    /// A field of the value, which is first converted to a Go map. If the flag is true, this is a test for the presence
-    /// of the field.
+    /// The name of a field. The value is first converted to a Go map, and the field is selected from this map. If the
+    /// flag is true, only the presence of the field is tested.
     Field(Arc<str>, bool),
     /// A test for the presence of a key.
     Presence(Value),

@@ -1,4 +1,4 @@
-//! The grammar: one function per rule of cel-go's grammar, which builds the AST while parsing.
+//! The grammar. Each rule of cel-go's grammar has one function, which parses the rule and builds its part of the AST.
 //!
 //! Nodes have the same locations as in cel-go. The location of a call is its opening parenthesis, that of an operator
 //! is its token, and that of a selection is the dot. The location of an index is its opening bracket, and that of an

@@ -344,7 +344,8 @@ impl<'t> Parser<'t> {
     }
 
     /// Returns true if the rule can continue. During recovery, this is always the case. Otherwise, the current token or
-    /// the next one must be in `next`. If it is the next one, the current token is reported as extraneous and dropped.
+    /// the token after it must be in `next`. If only the token after it is in `next`, the current token is reported as
+    /// extraneous and dropped.
     ///
     /// If the rule cannot continue, reports an error, recovers, and returns false. The rule must then end.
     pub(super) fn sync(

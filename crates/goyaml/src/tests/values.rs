@@ -187,7 +187,7 @@ fn block_scalars_are_chomped_and_folded() {
 }
 
 #[test]
-fn earlier_map_in_list_of_merge_key_takes_precedence() {
+fn earlier_map_in_merge_key_list_takes_precedence() {
     check(
         "a: &a {x: 1, v: 1}\nb: &b {x: 2, z: 2}\nc: {<<: [*a, *b], z: 3}",
         &json!({"a": {"x": 1, "v": 1}, "b": {"x": 2, "z": 2}, "c": {"x": 1, "v": 1, "z": 3}}),

@@ -14,15 +14,14 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 /// The fields of every resource. Pruning does not remove them.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Prunes unknown fields and disallowed nulls, and sets defaults. The API server does the same when it decodes a
-/// request.
+/// Prunes unknown fields and disallowed nulls, and sets defaults, as the API server does when it decodes a request.
 pub fn complete(object: &mut Value, schema: &Value) {
     prune_nulls(object, Some(schema), 0);
     default(object, Some(schema), 0);
     prune(object, Some(schema), true, 0);
 }
 
-/// Prunes unknown fields and disallowed nulls. The API server does the same before it sets defaults.
+/// Prunes unknown fields and disallowed nulls, as the API server does before it sets defaults.
 pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     prune(object, Some(schema), true, 0);
     if has_null(object) {
@@ -30,7 +29,7 @@ pub(crate) fn prune_unknown(object: &mut Value, schema: &Value) {
     }
 }
 
-/// Sets defaults. The API server does the same after mutating admission.
+/// Sets defaults, as the API server does after mutating admission.
 pub fn complete_defaults(object: &mut Value, schema: &Value) {
     default(object, Some(schema), 0);
 }

@@ -15,8 +15,8 @@ const LABELS: [(&str, bool); 4] = [
 
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
-/// Returns true if the Job and its Pod template share one map of labels in Go. In this case, a label that is set on one
-/// of them is also set on the other. `given` is the Job before its defaults are set.
+/// Returns true if the Job and its Pod template share one map of labels in Go. A label that is set on the Job is then
+/// also set on the template, and the reverse. `given` is the Job before its defaults are set.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;

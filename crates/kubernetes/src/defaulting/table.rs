@@ -135,7 +135,7 @@ pub(crate) struct Action {
     pub(crate) remove: bool,
     /// Copies the value of the dependency with this index. Index 0 is the field itself.
     pub(crate) copy: Option<usize>,
-    /// Adds the entries of the dependencies with these indices, which are maps. Existing keys are not overwritten.
+    /// Adds the map entries of the dependencies with these indices. Existing keys are not overwritten.
     pub(crate) union: Vec<usize>,
     /// Sets entries of a map to constants.
     pub(crate) merge: serde_json::Map<String, Value>,

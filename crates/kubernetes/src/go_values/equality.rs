@@ -63,7 +63,7 @@ pub(super) fn struct_and_map(own: &GoStruct, other: &Map) -> Result<bool, EvalEr
 }
 
 /// Returns true if two structs have the same Go type and are semantically equal. Empty lists and maps are equal to
-/// unset ones. Quantities are equal if their amounts are equal.
+/// unset lists and maps. Quantities are equal if their amounts are equal.
 ///
 /// Source: apimachinery `pkg/api/equality/semantic.go`, `Semantic`; `third_party/forked/golang/reflect/deep_equal.go`,
 /// `Equalities.DeepEqual`.

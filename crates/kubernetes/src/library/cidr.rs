@@ -181,8 +181,8 @@ fn contains_cidr(_: &EvalBudget, args: &[Value]) -> Result {
     Ok(network.contains_network(other).into())
 }
 
-/// Returns true if the first network contains the second and both start at the same address. API servers before
-/// [`CONTAINED_NETWORKS`] behave this way.
+/// Returns true if the first network contains the second network and both start at the same address. This is the result
+/// of API servers before [`CONTAINED_NETWORKS`].
 ///
 /// Source: k8s.io/apiserver 0.31 `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
 fn contains_cidr_at_first_address(_: &EvalBudget, args: &[Value]) -> Result {

@@ -18,8 +18,8 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
     presence_test_has_cost: false,
 };
 
-/// Returns options for [`bounds`](cel::bounds), which then computes upper bounds of the costs that an API server of
-/// `release` measures when it evaluates policies. The API server itself computes no such bounds.
+/// Returns options for [`bounds`](cel::bounds). With these options, `bounds` computes upper bounds of the costs that an
+/// API server of `release` measures when it evaluates policies. The API server itself computes no such bounds.
 #[must_use]
 pub fn policy_options(release: Release) -> BoundOptions {
     BoundOptions {

@@ -61,7 +61,8 @@ impl RestMapper {
     ///
     /// - The resource name may contain uppercase letters, and may be the singular name or the kind with the suffix
     ///   `list` or `lists`.
-    /// - An empty group is the core group, but matches all groups. An empty version matches all versions.
+    /// - An empty `group` matches all groups, although it is the name of the core group. An empty `version` matches all
+    ///   versions.
     /// - If no kind is found and the version is empty, `group` is used as a prefix of group names.
     /// - Subresources are not found.
     ///

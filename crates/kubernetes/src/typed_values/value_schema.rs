@@ -15,7 +15,7 @@ use crate::version::Behavior;
     reason = "each flag corresponds to a schema keyword or a behavior"
 )]
 pub struct ValueSchema {
-    /// The declared properties. `None` if `properties` is the same, because no common properties of resources were
+    /// The declared properties. `None` if they equal `properties`, because no common properties of resources were
     /// added.
     own_properties: Option<Properties>,
     pub(super) type_: String,

@@ -126,7 +126,8 @@ pub fn schema_errors(definition: &Json) -> Vec<DefinitionError> {
     errors
 }
 
-/// Calls `visit` with each schema of a CRD, including nested ones, and its path. Stops when `visit` returns false.
+/// Calls `visit` with the content and the path of each schema of a CRD, including nested schemas. Stops when `visit`
+/// returns false.
 pub(crate) fn each_schema_of(
     definition: &Json,
     visit: &mut dyn FnMut(&Map<String, Json>, &Path<'_>) -> bool,

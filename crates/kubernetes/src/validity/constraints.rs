@@ -39,7 +39,7 @@ pub enum Constraint {
 /// All constraints on the value at a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ValueConstraints {
-    /// True if the value must be present, false if it must be absent, `None` if both are allowed.
+    /// True if the value must be present, false if it must be absent, `None` if it may be present or absent.
     pub is_present: Option<bool>,
     /// The required value, if any.
     pub equals: Option<Json>,

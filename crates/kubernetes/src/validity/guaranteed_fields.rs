@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn path_matches_same_fields_without_list_index() {
+    fn path_with_list_index_does_not_match_path_of_fields() {
         let object = FieldPath::new(Root::Object);
         let template = object.field("spec").and_then(|spec| spec.field("template"));
         let template = template.unwrap();

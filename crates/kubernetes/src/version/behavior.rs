@@ -36,7 +36,8 @@ impl LengthErrors {
         }
     }
 
-    /// Returns the error text for a string in a custom resource that is longer than its `maxLength`, which is `max`.
+    /// Returns the error text for a string in a custom resource that is longer than `max`, the `maxLength` of the
+    /// string's schema.
     #[must_use]
     pub fn string_text(self, max: i64) -> String {
         match self {

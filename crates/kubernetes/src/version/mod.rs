@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn version_steps_change_one_release_at_a_time() {
+    fn each_version_step_changes_one_release_of_kubernetes_or_cel_go() {
         let steps = |from: &str, to: &str| -> Vec<String> {
             let [from, to]: [KubernetesVersion; 2] = [from, to].map(|text| text.parse().unwrap());
             let steps = from.steps_to(to).into_iter();

@@ -80,7 +80,7 @@ impl Binding {
         self.spec.param_ref.as_ref()
     }
 
-    /// Returns the constraints of the binding. A request must match both these constraints and those of the policy.
+    /// Returns the constraints of the binding. A request must match these constraints and also those of the policy.
     pub(super) fn constraints(&self) -> Option<&Constraints> {
         self.constraints.as_ref()
     }

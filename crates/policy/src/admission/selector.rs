@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn selector_errors_have_the_text_of_the_version() {
+    fn text_of_selector_errors_depends_on_kubernetes_version() {
         let long = "x".repeat(64);
         let in_nothing = json!({"matchExpressions": [{"key": "a", "operator": "In"}]});
         let exists =

@@ -31,15 +31,17 @@ struct Rule {
 /// The rule for subexpressions that are never evaluated: its name and reason.
 const NOT_REACHED: (&str, &str) = (
     "not-reached",
-    "for a given kind and operation, `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
-     the kind lacks and similar conditions are constant; branches that they exclude are never evaluated",
+    "for a given kind and operation, some conditions are constant, such as tests of `object.kind` or \
+     `request.resource`, `oldObject == null`, and `has()` of a field that the kind lacks; branches that these \
+     conditions exclude are never evaluated",
 );
 
 /// The rule for subexpressions whose error is absorbed: its name and reason.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
-    "the error has no effect: the other operand of `&&` or `||` determines the result, the failing value is only the \
-     default of an optional, or an operand has no value, so the subexpression is never evaluated",
+    "the error has no effect, for one of three reasons: the other operand of `&&` or `||` determines the result; the \
+     failing value is only the default of an optional; or an operand has no value, so that the subexpression is never \
+     evaluated",
 );
 
 /// The rule for subexpressions with a failing operand: its name and reason.

@@ -398,8 +398,8 @@ pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -
     }
 }
 
-/// Returns the type of params of `gvk`. Upstream appends a timestamp to the names of the param type and of the object
-/// type. These two types therefore differ even if the kind is the same.
+/// Returns the type of params of `gvk`. Upstream appends a timestamp to the name of the param type and to the name of
+/// the object type. These two types therefore differ even if params and object have the same kind.
 fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&StructType::distinct_name(&gvk.type_name())),

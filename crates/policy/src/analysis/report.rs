@@ -44,7 +44,7 @@ const MAX_PARTIAL_KINDS: usize = 6;
 /// Common kinds. They come first in the list of a partial failure.
 const USUAL_KINDS: [&str; 5] = ["Pod", "Deployment", "ConfigMap", "Secret", "Service"];
 
-/// Maximum number of source excerpts that are stored to recognize findings with the same excerpts.
+/// Maximum number of source excerpts that are stored to recognize findings with repeated excerpts.
 const MAX_PLACES: usize = 8;
 
 /// The merged findings for all kinds.
@@ -195,8 +195,8 @@ impl Report {
         is_false.map(|(n, _)| *n).filter(|n| reads(*n)).collect()
     }
 
-    /// Returns the expressions that fail for only some of the kinds matched by wildcards. Each of them is reported at
-    /// the location where it fails for the most kinds.
+    /// Returns the expressions that fail for only some of the kinds matched by wildcards. Each expression is reported
+    /// at the location that fails for the most kinds.
     pub(super) fn partial(&self, policy: &CompiledPolicy) -> Vec<PartialFailure> {
         let expressions = policy.expressions().iter().enumerate();
         let failures = expressions.filter_map(|(n, expression)| self.partly(n, expression));
@@ -219,7 +219,7 @@ impl Report {
                 place.or_insert((issue, Vec::new())).1.push(&kind.gvk);
             }
         }
-        // If several locations fail for the same number of kinds, the first location is reported.
+        // If several locations fail for the maximum number of kinds, the first of these locations is reported.
         let (issue, mut kinds) = places
             .into_values()
             .rev()
@@ -417,7 +417,8 @@ impl ShownFindings {
     }
 
     /// Adds the length of `findings` to the total, and returns true if the total is within the limit. `text` is the
-    /// source of the expression. Sets `repeats_locations` if earlier findings have the same excerpts.
+    /// source of the expression. Sets `repeats_locations` to true if findings that were added earlier have the same
+    /// excerpts as `findings`.
     fn add(&mut self, findings: &mut KindFindings, text: &str, is_rejected: bool) -> bool {
         let places = findings.errors.excerpts(text) + &findings.warnings.excerpts(text);
         findings.repeats_locations = self.places.contains(&places);

@@ -72,7 +72,7 @@ fn object_below(type_: &Type) -> Option<String> {
 ///
 /// - The variable has the same name as an earlier variable, and reads this name.
 /// - The variable reads itself through a later variable, with `dyn(variables)`. If a variable of the cycle does not
-///   compile, the API server rejects the policy. There is no finding in this case.
+///   compile, the API server rejects the policy, so there is no finding.
 ///
 /// `failed` contains the field paths of the expressions that do not compile.
 pub(super) fn self_reading_variables(

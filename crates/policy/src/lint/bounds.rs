@@ -116,7 +116,8 @@ pub(super) fn contradictory_validations(policy: &CompiledPolicy) -> Option<Lint>
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(contradiction.at))),
             message: format!(
-                "another validation also tests `{}`, and no request passes both, so every request that the rules match \
+                "another validation also tests `{}`, and no request passes both validations, so every request that \
+                 the rules match \
                  is denied",
                 contradiction.path
             ),
@@ -214,8 +215,8 @@ fn constant(operands: &[(&Ast, ExprId)], is_or: bool) -> Option<Constant> {
                 n,
                 value: is_or,
                 path,
-                // If one operand requires `true` and the other one `false`, the result is constant with either
-                // operator, so the author cannot have meant the other operator.
+                // If one operand requires `true` and the other operand requires `false`, the result is constant with
+                // `&&` and with `||`, so the author cannot have meant the other operator.
                 may_mean_other_operator: !matches!(literal, Literal::Bool(_)),
             });
         }

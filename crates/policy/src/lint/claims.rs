@@ -135,7 +135,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
             message: problem,
-            fix: Some("correct the expression, which must be true for the allowed objects, or the message".into()),
+            fix: Some("correct the expression or the message: the expression must be true for allowed objects".into()),
             is_harmless: false,
         })
     });
@@ -383,7 +383,7 @@ fn claim(message: &str, number: &str) -> Option<(&'static str, Operator)> {
     (is_short || is_requirement(message)).then_some((phrase, operator))
 }
 
-/// Returns true if the message is about the allowed objects, not about the denied one.
+/// Returns true if the message describes allowed objects. Returns false if it describes the denied object.
 fn is_requirement(message: &str) -> bool {
     words_of(message).any(|word| REQUIREMENTS.contains(&word))
 }
@@ -417,7 +417,7 @@ fn inverted_equality(
     let is_of_others = words_of(&rest).any(|word| OTHERS.contains(&word));
     (text.len() > 2 && !is_part && !is_of_others).then(|| {
         let problem =
-            format!("the message says `{denial}` about `{text}`, which the expression requires");
+            format!("the expression requires `{text}`, but the message says `{denial}` about it");
         (id, problem)
     })
 }
@@ -536,8 +536,8 @@ fn inverted_exists(ast: &Ast, id: ExprId, words: &str) -> Option<(ExprId, String
         _ => return None,
     };
     let advice = match quantifier {
-        "no" => "`!exists()` is true if no element passes it",
-        _ => "`all()` is true if all elements pass it",
+        "no" => "`!exists()` is true if no element passes the test",
+        _ => "`all()` is true if all elements pass the test",
     };
     is_requirement.then(|| {
         let problem = format!(

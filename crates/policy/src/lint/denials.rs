@@ -211,8 +211,8 @@ fn last_name(word: &str) -> &str {
     word.rsplit('.').next().unwrap_or(word)
 }
 
-/// Returns the problem if the message denies a field or a string that one of the tests requires, and no other test reads the
-/// same field.
+/// Returns the problem if the message denies a field or a string that one of the tests requires, and no other test
+/// reads the field of that test.
 fn denied_value(
     ast: &Ast,
     (assertions, tests): (&[Assertion<'_>], &[ExprId]),
@@ -243,7 +243,7 @@ fn denied_value(
     });
     let (id, name) = denied.next()?;
     let problem =
-        format!("the message says `{denial}` about `{name}`, which the expression requires");
+        format!("the expression requires `{name}`, but the message says `{denial}` about it");
     Some((id, problem))
 }
 

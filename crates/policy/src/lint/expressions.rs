@@ -586,7 +586,8 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
     Some(order_finding(what, &comparison))
 }
 
-/// Finds an ordering comparison of a resource request or limit, which is a string, with another one or with params.
+/// Finds a comparison with `<`, `<=`, `>` or `>=` whose operands are two resource requests or limits, or one of them
+/// and params. Requests and limits are strings.
 fn resource_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
     let is_param = |id: ExprId| is_input(ast, Attribute::new(ast, id).operand, Input::Params);

@@ -16,7 +16,7 @@ const FIELDS: [&str; 2] = ["labels", "annotations"];
 /// conditions are reported only if the policy protects the old object: its validations read `oldObject`, and its rules
 /// match UPDATE.
 ///
-/// If no validation reads `oldObject`, such a condition is probably intentional. For example, it may opt in to the
+/// If no validation reads `oldObject`, such a condition is probably intentional. For example, the label may request the
 /// injection of a sidecar.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/object/matcher.go`, `MatchObjectSelector` (an

@@ -27,7 +27,8 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
             location: Some(SourceMap::new(&expression.text).location(ast.offset(id))),
             message: "the message has a line break, so the API server ignores it".to_owned(),
             fix: Some(
-                "write the message in one line; until then, users see the field `message`, or the expression if there is none"
+                "write the message in one line; until then, users see the field `message`, or the expression if \
+                 `message` is not set"
                     .into(),
             ),
             is_harmless: false,

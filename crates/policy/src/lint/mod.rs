@@ -1,11 +1,13 @@
 //! Lints: constructs of a policy that are valid but probably mistakes.
 //!
-//! The API server accepts all of them, and most evaluate without an error. Examples are a comparison that is always
-//! false, a rule for an operation that no request has, and `<` between strings that contain numbers. A lint is
-//! reported only if it holds for all requests. Heuristics that are sometimes wrong do not belong here.
+//! The API server accepts all of these constructs, and most of them evaluate without an error. Examples are a
+//! comparison that is always false, a rule for an operation that no request has, and `<` between strings that contain
+//! numbers. A lint is reported only if it holds for all requests. Heuristics that are sometimes wrong do not belong
+//! here.
 //!
-//! [`find`] analyzes the policy and its expressions. Comparisons of incomparable types and calls of `orValue` without an
-//! optional are found elsewhere ([`crate::analysis::TypeCheck`]), because they depend on the kinds.
+//! [`find`] analyzes the policy and its expressions. Comparisons of incomparable types, and calls of `orValue` on a
+//! value that is not an optional, are found elsewhere ([`crate::analysis::TypeCheck`]), because they depend on the
+//! kinds.
 
 mod bindings;
 mod bounds;

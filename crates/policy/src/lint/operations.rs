@@ -97,7 +97,7 @@ pub(super) fn absent_metadata(policy: &CompiledPolicy, mapper: &RestMapper) -> V
             field_ref: expression.field_ref.clone(),
             location: Some(SourceMap::new(&expression.text).location(ast.offset(*id))),
             message: format!(
-                "`object` contains the options of a request for {resource}, which have no metadata, so this always \
+                "`object` contains the options of a request for {resource}; options have no metadata, so this always \
                  fails with `no such key: metadata`"
             ),
             fix: Some("read `request.namespace` and `request.name`".into()),

@@ -213,7 +213,7 @@ enum Quantifier {
     Counted,
 }
 
-/// Returns the quantifier if the node is a character class or a repeated one. `None` for other nodes, and for `.`.
+/// Returns the quantifier of a character class or a repeated character class. `None` for other nodes, and for `.`.
 fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     let node = regex.node(id);
     let is_class = |id: NodeId| matches!(regex.node(id).kind, NodeKind::Class(_));
@@ -229,8 +229,8 @@ fn quantified_class(regex: &Regex, id: NodeId) -> Option<Quantifier> {
     is_class(*inner).then_some(quantifier)
 }
 
-/// Returns two flags: the first is true if the alternative begins with a start anchor, the second if it ends with an
-/// end anchor.
+/// Returns two flags. The first flag is true if the alternative begins with a start anchor. The second flag is true if
+/// the alternative ends with an end anchor.
 fn anchors(regex: &Regex, id: NodeId) -> (bool, bool) {
     let parts = parts(regex, id);
     let is_start = |kind: &NodeKind| matches!(kind, NodeKind::BeginText | NodeKind::BeginLine);
@@ -240,7 +240,8 @@ fn anchors(regex: &Regex, id: NodeId) -> (bool, bool) {
     (first.is_some_and(is_start), last.is_some_and(is_end))
 }
 
-/// Returns the operands of `|` if the node is an alternation or a group that contains one. Empty for other nodes.
+/// Returns the operands of `|` if the node is an alternation, or a group whose content is an alternation. Empty for
+/// other nodes.
 fn alternatives(regex: &Regex, mut id: NodeId) -> Vec<NodeId> {
     loop {
         let node = regex.node(id);
@@ -293,14 +294,14 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     {
         return finding(
             format!("`{pattern}` also matches strings that contain `{start}` in the middle"),
-            format!("to require it at the start, write `^{pattern}`"),
+            format!("to match only at the start, write `^{pattern}`"),
             false,
         );
     }
     if is_image && !has_start && starts_plain && names_registry(pattern) {
         return finding(
             format!("`{pattern}` also matches within the paths of images from other registries"),
-            format!("to require it at the start, write `^{pattern}`"),
+            format!("to match only at the start, write `^{pattern}`"),
             false,
         );
     }
@@ -331,8 +332,9 @@ fn unanchored(regex: &Regex, pattern: &str, is_image: bool) -> Option<Finding> {
     finding(
         format!("`{pattern}` also matches a string {others}"),
         format!("to match the whole string, write `{start}{pattern}{end}`"),
-        // Two kinds of patterns may be intended as they are: a required prefix of a fixed length, such as `^[0-9]{3}`,
-        // and a single repeated class, such as `[a-z]+`, which only requires that the string contains such a character.
+        // Two kinds of patterns may be intended as they are. One kind requires a prefix of a fixed length, such as
+        // `^[0-9]{3}`. The other kind is a single repeated class, such as `[a-z]+`: it only requires that the string
+        // contains such a character.
         has_start && at_end == Quantifier::Counted
             || parts.len() == 1 && !has_start && !has_end && at_end == Quantifier::Varying,
     )
@@ -439,10 +441,10 @@ mod tests {
     #[test]
     fn unanchored_patterns_have_help_with_the_missing_anchor() {
         for (pattern, help, is_harmless) in [
-            ("eu-.*", "to require it at the start, write `^eu-.*`", false),
+            ("eu-.*", "to match only at the start, write `^eu-.*`", false),
             (
                 "[a-z]+.corp.example.com/.*",
-                "to require it at the start, write `^[a-z]+.corp.example.com/.*`",
+                "to match only at the start, write `^[a-z]+.corp.example.com/.*`",
                 false,
             ),
             (

@@ -84,8 +84,8 @@ impl Elements {
             Expr::Comprehension(fold) if fold.iter_var2.is_none() => Some(fold),
             _ => None,
         });
-        // Outer macros have higher ids, so the reverse order visits them first. If an inner macro declares the same
-        // variable name, its list then replaces that of the outer macro.
+        // Outer macros have higher ids, so the reverse order visits them first. If an inner macro declares the variable
+        // name of an outer macro, the list of the inner macro replaces the list of the outer macro.
         let folds: Vec<_> = folds.collect();
         for fold in folds.into_iter().rev() {
             for id in ast.descendants(fold.loop_step) {

@@ -12,7 +12,7 @@ pub(super) const DENIALS: [&str; 8] = [
     "are prohibited",
 ];
 
-/// Words that indicate that a message may deny all values except the named one, as in `values other than a are
+/// Words that indicate that a message may deny all values except the one that it names, as in `values other than a are
 /// forbidden`.
 pub(super) const OTHERS: [&str; 14] = [
     "but",

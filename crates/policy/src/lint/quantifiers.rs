@@ -51,7 +51,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
                 let excludes = |id: &ExprId| excluded(ast, *id).is_some_and(of_element);
                 all.iter().all(excludes).then_some((
                     "`exists()` is true if one element passes this test, even if others do not",
-                    "to require it of all elements, write `all()`",
+                    "to require that all elements pass this test, write `all()`",
                 ))
             }
             ComprehensionKind::All(test) if negated.contains(&id) => {
@@ -64,7 +64,7 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
                 is_equal(test).map(|()| {
                     (
                         "`!all()` is true if one element fails this test, even if others pass it",
-                        "to require that no element passes it, write `!exists()`",
+                        "to require that no element passes this test, write `!exists()`",
                     )
                 })
             }

@@ -58,7 +58,7 @@ pub(super) fn operands(ast: &Ast) -> Vec<(ExprId, Repeat)> {
             let repeat = Repeat {
                 rule: Rule::RepeatedOperand,
                 message: format!("`{operator}` has the same operand twice"),
-                fix: Some("correct or remove one of them".to_owned()),
+                fix: Some("correct or remove one of the two operands".to_owned()),
             };
             (*next, repeat)
         }));

@@ -1,6 +1,6 @@
-//! Finds validations that require an operation or a kind although the rules match others, as in
+//! Finds validations that require an operation or a kind although the rules also match other operations or kinds, as in
 //! `request.operation == 'DELETE' && object == null` for CREATE and DELETE. Such a validation is false for all requests
-//! of the others. Most authors intend `request.operation != 'DELETE' || object == null`.
+//! with another operation or kind. Most authors intend `request.operation != 'DELETE' || object == null`.
 
 use std::collections::BTreeSet;
 

@@ -94,7 +94,7 @@ impl TextTest<'_> {
 pub(super) enum Contradiction {
     /// No string passes both tests.
     Exclusive,
-    /// One test passes and the other fails, although the first implies the second.
+    /// The test that is true implies the test that is false.
     Implied,
 }
 

@@ -13,8 +13,8 @@ use crate::param_kind;
 use crate::reads::{Input, Reads};
 use crate::rule::Rule;
 
-/// Returns the variables that no expression reads, and the variables that have the same name as a later one. The API
-/// server accepts both. It evaluates the last of several variables with the same name.
+/// Returns the variables that no expression reads, and the variables whose name a later variable also has. The API
+/// server accepts both. If several variables have one name, it evaluates the last of them.
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `compositionState.add`.
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {

@@ -230,8 +230,8 @@ fn version_parts(version: &str) -> Option<VersionParts> {
     Some((major.parse().ok()?, stability, minor.parse().ok()?))
 }
 
-/// Returns the resource in the version that probably replaces one of `versions`: the most stable version with the same
-/// major version, or else the most stable and newest version.
+/// Returns the resource in the version that probably replaces one of `versions`: the most stable version with the major
+/// version of the replaced version, or else the most stable and newest version.
 fn newest<'m>(
     resources: impl Iterator<Item = &'m ApiResource>,
     versions: &[String],

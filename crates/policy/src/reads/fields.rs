@@ -13,10 +13,11 @@ use kubernetes::schema::escape::unescape;
 
 use super::{Attribute, Input, Key, is_input};
 
-/// Maximum nesting of expressions. A deeper expression counts as a read of both whole objects.
+/// Maximum nesting of expressions. A deeper expression counts as a read of the whole `object` and the whole
+/// `oldObject`.
 const MAX_DEPTH: usize = 200;
 
-/// Maximum number of reads. With more reads, both whole objects count as read.
+/// Maximum number of reads. With more reads, the whole `object` and the whole `oldObject` count as read.
 const MAX_READS: usize = 2_000;
 
 /// Maximum number of visited nodes. A variable's expression is visited once for each read of the variable.

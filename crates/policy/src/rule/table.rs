@@ -98,7 +98,10 @@ rules! {
     ConstantCondition "constant-condition":
         "a condition is always true, or always false, at least for some of the operations or kinds",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
-        "Review the condition: its value does not depend on the request. Common causes are `||` instead of `&&`, a bound that every size satisfies, the size of a list after `map()`, a literal left over from a test, and `request.operation == 'DELETE' && ...`, which is false for all other operations, instead of `request.operation != 'DELETE' || ...`.";
+        "Review the condition: its value does not depend on the request. Common causes are `||` instead of `&&`, a \
+         bound that every size satisfies, the size of a list after `map()`, and a literal left over from a test. \
+        Another cause is `request.operation == 'DELETE' && ...`: this is false for all other operations, and should \
+        be `request.operation != 'DELETE' || ...`.";
     ContradictingMessage "contradicting-message":
         "a validation contradicts its message",
         spec(
@@ -109,7 +112,10 @@ rules! {
              operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: \
              size(object.metadata.name) <= 20\n  message: at most 20 characters",
         ),
-        "The expression of a validation must be true for the objects that the policy allows, and users see the message if it is false. Correct the operator, or the number or phrase in the message. The finding only covers phrases such as `at most 5` and `is not allowed` next to a value that the expression tests.";
+        "The expression of a validation must be true for the objects that the policy allows. If the expression is \
+         false, users see the message. Correct the operator in the expression, or correct the number or phrase in the \
+        message. The rule recognizes only a few phrases, such as `at most 5` and `is not allowed`, and only before or \
+        after a literal of the expression.";
     ContradictorySelector "contradictory-selector":
         "the requirements of a selector contradict each other, so it selects nothing",
         spec(
@@ -160,7 +166,9 @@ rules! {
     DuplicateKey "duplicate-key":
         "a YAML map contains the same key twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
-        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server rejects YAML with duplicate keys. If a merge key (`<<`) also provides the key, the finding is only a note: kubectl sends the key once, with the value next to the merge key.";
+        "Remove one of the two keys. kubectl converts YAML to JSON and silently keeps the last value; the API server \
+         rejects YAML with duplicate keys. If a merge key (`<<`) also provides the key, the finding is only a note: \
+        kubectl sends the key once. Its value is that of the merge key if the merge key comes last.";
     DuplicateName "duplicate-name":
         "two objects of one kind have the same name",
         words("Two input files contain a ValidatingAdmissionPolicy with the same name."),
@@ -232,12 +240,13 @@ rules! {
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),
         "Add a paramKind to the policy, or remove the paramRef, which the API server ignores.";
     ImagePrefix "image-prefix":
-        "the prefix of an image is also the prefix of other registries",
+        "a test for the prefix of an image also accepts images of other registries",
         expression(
             "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, c.image.startsWith('registry.example.com'))",
             "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).all(c, c.image.startsWith('registry.example.com/'))",
         ),
-        "End the prefix with `/`, or with `:` and the port. Without it, `registry.example.com.attacker.org/app` also starts with `registry.example.com`.";
+        "End the prefix with `/`, or with `:` and the port. Without such an ending, \
+         `registry.example.com.attacker.org/app` also starts with `registry.example.com`.";
     ImpossibleGroup "impossible-group":
         "a rule lists an API group that cannot exist",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps/v1]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]"),
@@ -250,7 +259,8 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: ['']\n    apiVersions: [v1]\n    \
              operations: [UPDATE]\n    resources: [pods/ephemeralcontainers]",
         ),
-        "Use the operation that requests for the subresource have: CONNECT for exec, attach, portforward and proxy, CREATE for binding, eviction and token, UPDATE for the others.";
+        "Use the operation that requests for the subresource have: CONNECT for exec, attach, portforward and proxy; \
+         CREATE for binding, eviction and token; UPDATE for the other subresources.";
     ImpossibleValue "impossible-value":
         "a field is compared with, or set to, a value that it never has",
         expression("request.operation == 'create'", "request.operation == 'CREATE'"),
@@ -327,7 +337,9 @@ rules! {
             "object.spec.minReadySeconds != 0 && has(object.spec.minReadySeconds)",
             "has(object.spec.minReadySeconds) && object.spec.minReadySeconds != 0",
         ),
-        "Write the test first: `has(f) && f != 'a'` denies objects without the field, and `!has(f) || f != 'a'` allows them. The result is the same in both orders, because `&&` is false if one operand is false, even if the other one fails.";
+        "Write the test first: `has(f) && f != 'a'` denies objects without the field, and `!has(f) || f != 'a'` \
+         allows them. Both orders have the same result, because `&&` is false if one operand is false, even if the \
+        other operand fails.";
     LimitExceeded "limit-exceeded":
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
@@ -365,7 +377,7 @@ rules! {
     NotARange "not-a-range":
         "a macro iterates over a type that cannot be iterated over",
         expression("object.spec.replicas.all(r, r > 0)", "object.spec.replicas > 0"),
-        "Iterate over a list, or over a map, which yields its keys.";
+        "Iterate over a list or a map. For a map, the variable of the macro is a key.";
     NotAType "not-a-type":
         "a name that is not a type is used as a type, before Kubernetes 1.37",
         expression("object{name: 'a'}.name == 'a'", "{'name': 'a'}.name == 'a'"),
@@ -388,14 +400,19 @@ rules! {
              spec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], \
              operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: 'true'",
         ),
-        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers serve older versions of policies and bindings only if --runtime-config enables them, so the finding is a warning. It is an error if only newer API servers serve the object's version, or if the API server of --kubernetes-version does not serve it.";
+        "Use admissionregistration.k8s.io/v1, and apiextensions.k8s.io/v1 for a CustomResourceDefinition. API servers \
+         serve the alpha and beta versions of policies and bindings only if --runtime-config enables them, so the \
+        finding is a warning. The finding is an error if the API server of --kubernetes-version does not serve the \
+        object's `apiVersion`, or if only newer API servers than the checked version serve it.";
     OrValueWithoutOptional "or-value-without-optional":
         "`or()` or `orValue()` is called on a value that is not an optional",
         expression(
             "object.spec.template.spec.containers.all(c, c.name.orValue('') != '')",
             "object.spec.template.spec.containers.all(c, c.?name.orValue('') != '')",
         ),
-        "Select the field with `.?`, or the key or element with `[?key]`. Without the `?`, the default is never used. Up to Kubernetes 1.36, the call returns the value itself; in 1.37 and later, it fails with `no such overload`.";
+        "Select the field with `.?`, or the key or element with `[?key]`. Without the `?`, the default is never used. \
+         Up to Kubernetes 1.36, the call returns the value itself; in 1.37 and later, the call fails with `no such \
+        overload`.";
     ParamKindNotFound "param-kind-not-found":
         "no API serves the paramKind",
         spec(
@@ -406,7 +423,8 @@ rules! {
     ParamScope "param-scope":
         "the scope of the paramKind does not fit the paramRef of a binding, so requests fail before any evaluation",
         words("The paramKind is Namespace, which is cluster-scoped, but paramRef.namespace is set."),
-        "Remove paramRef.namespace for a cluster-scoped paramKind. Set it for a namespaced paramKind if the rules match cluster-scoped resources.";
+        "Remove paramRef.namespace for a cluster-scoped paramKind. Set paramRef.namespace for a namespaced paramKind \
+         if the rules match cluster-scoped resources.";
     ParamsNotFound "params-not-found":
         "a binding refers to params that do not exist",
         words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
@@ -418,7 +436,10 @@ rules! {
             "request.userInfo.username.startsWith('system:serviceaccount:ci')",
             "request.userInfo.username.startsWith('system:serviceaccount:ci:')",
         ),
-        "End a prefix with the separator, and start a suffix with it: the user names of service accounts have `:` after the namespace, signers have `/` after the domain, and subdomains have `.` before the domain. Without it, `system:serviceaccount:ci-2:a` also starts with `system:serviceaccount:ci`, and `otherexample.com` also ends with `example.com`.";
+        "End a prefix with the separator, and start a suffix with it: the user names of service accounts have `:` \
+         after the namespace, signers have `/` after the domain, and subdomains have `.` before the domain. Without \
+        the separator, `system:serviceaccount:ci-2:a` also starts with `system:serviceaccount:ci`, and \
+        `otherexample.com` also ends with `example.com`.";
     RemovableLabel "removable-label":
         "a match condition reads labels or annotations that the same UPDATE can remove",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(object.metadata.labels) && 'frozen' in object.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [UPDATE]\n    resources: [deployments]\nmatchConditions:\n- name: frozen\n  expression: has(oldObject.metadata.labels) && 'frozen' in oldObject.metadata.labels\nvalidations:\n- expression: object.spec == oldObject.spec"),
@@ -429,7 +450,8 @@ rules! {
             "object.spec.template.spec.containers.all(c, has(c.livenessProbe) && has(c.livenessProbe))",
             "object.spec.template.spec.containers.all(c, has(c.livenessProbe) && has(c.readinessProbe))",
         ),
-        "Correct one of the operands: the second has no effect. If it was copied, it may still have the field or value of the first.";
+        "Correct one of the operands: the second operand has no effect. If the second operand is a copy of the first, \
+         a field or value in it was probably meant to be changed.";
     Required "required":
         "a required field is missing",
         expression("", "true"),
@@ -437,7 +459,8 @@ rules! {
     ResultType "result-type":
         "the expression has a result of the wrong type",
         expression("object.metadata.name", "object.metadata.name != ''"),
-        "A validation and a match condition must be a bool, a messageExpression a string, and a valueExpression a string or null.";
+        "A validation or match condition must return a bool. A messageExpression must return a string. A \
+         valueExpression must return a string or null.";
     ShadowedVariable "shadowed-variable":
         "the variable of a macro shadows a predefined variable, such as `object`",
         expression(
@@ -456,7 +479,7 @@ rules! {
     StaleBaseline "stale-baseline":
         "a baseline entry without a finding",
         words("A policy was fixed after `--write-baseline`, and the baseline still contains its finding."),
-        "Run `--write-baseline` again, so that the finding is reported if it returns.";
+        "Run `--write-baseline` again. Otherwise the finding is not reported if it occurs again.";
     StaticManifest "static-manifest":
         "an API server cannot load the directory of `--static`",
         words("`kubectl vap check --static manifests/`, where a policy in the directory has a paramKind, or a name that does not \
@@ -475,7 +498,8 @@ rules! {
             "matches('^team-', object.metadata.name)",
             "object.metadata.name.matches('^team-')",
         ),
-        "Write `string.matches(pattern)`, or `matches(string, pattern)`. With the arguments the other way around, the value from the request is the pattern, and the literal is the string to search.";
+        "Write `string.matches(pattern)`, or `matches(string, pattern)`. If they are swapped, the value from the \
+         request is used as the pattern, and the literal as the string to search.";
     Syntax "syntax":
         "the expression is not valid CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
@@ -520,7 +544,8 @@ rules! {
     UndefinedField "undefined-field":
         "the schema does not have the field",
         expression("object.spec.replica <= 50", "object.spec.replicas <= 50"),
-        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` first, or narrow the rules. `has()` and `.?` never fail, but if no matched kind has the field, it is always absent.";
+        "Use the name in the schema. If the matched kinds differ, test `object.kind` or `has()` first, or narrow the \
+         rules. `has()` and `.?` never fail, but if no matched kind has the field, the field is always absent.";
     UnescapedDot "unescaped-dot":
         "a dot in the domain of a pattern matches any character",
         expression(
@@ -578,7 +603,8 @@ rules! {
             "variables:\n- name: names\n  expression: \"['a']\"\n- name: more\n  expression: variables.names + ['b']\n\
              validations:\n- expression: object.metadata.name in variables.more",
         ),
-        "Change the expression before you bind the policy: its evaluation can crash the API server, or make it panic on each request that reaches the expression.";
+        "Change the expression before you bind the policy: its evaluation can crash the API server, or cause a panic \
+         for each request that reaches the expression.";
     UnservedResource "unserved-resource":
         "a rule lists a resource that no API serves",
         spec(
@@ -613,7 +639,9 @@ rules! {
     UnwatchedOperation "unwatched-operation":
         "no rule matches UPDATE requests, which can change a field that the policy reads",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: has(object.spec.strategy)"),
-        "Add UPDATE to the operations. Otherwise a user can create an object that the policy allows, and change it afterwards. Fields that an update cannot change, such as most of the spec of a Pod, are not reported. If the policy is meant for new objects only, allow the rule in a comment or the configuration.";
+        "Add UPDATE to the operations. Otherwise a user can create an object that the policy allows, and change it \
+         afterwards. Fields that an update cannot change, such as most of the spec of a Pod, are not reported. If the \
+        policy is meant for new objects only, allow the finding in a comment or in the configuration.";
     UnwatchedSubresource "unwatched-subresource":
         "a subresource that no rule matches can change a field that the policy reads",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: '!has(object.spec.replicas) || object.spec.replicas < 5'"),
@@ -628,7 +656,10 @@ rules! {
              expression: object.kind in ['Deployment', 'ReplicaSet', 'StatefulSet']\nvalidations:\n\
              - expression: object.spec.replicas < 5",
         ),
-        "Name the resources in the rules, test the kind or the field first (in a match condition or with has()), or narrow the rules with the binding's matchResources. The policy allows requests for kinds that it no longer matches. The output of `-o json` contains a request for which the expression fails. The finding is only a note, since bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
+        "Name the resources in the rules, test the kind in a match condition, test the field with has(), or narrow \
+         the rules with the binding's matchResources. The policy allows requests for kinds that it no longer matches. \
+        The output of `-o json` contains a request for which the expression fails. The finding is only a note, since \
+        bindings outside the input, or selectors, may exclude these kinds: `--warn wildcard-kinds` makes it a warning.";
     WrongApiVersion "wrong-api-version":
         "no API has the kind in this apiVersion",
         file(
@@ -642,7 +673,9 @@ rules! {
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(false)",
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",
         ),
-        "In `orValue()`, write the effective default, which is the opposite of the boolean that is there now. If the policy requires the field to be set, write `has(f) && f`, not `!has(f) || f`, which allows all objects without the field.";
+        "Negate the argument of `orValue()`, `true` or `false`, so that it equals the effective default. The \
+         effective default is the value that applies if the field is absent. If the policy requires the field to be \
+        set, write `has(f) && f`, not `!has(f) || f`, which allows all objects without the field.";
     WrongQuantifier "wrong-quantifier":
         "`exists()` is probably used instead of `all()`, or `all()` instead of `exists()`",
         expression(

@@ -34,8 +34,9 @@ pub enum DenialReasons {
     FalseOrError,
 }
 
-/// Returns true if `changed` allows a request that `policy` denies for one of `reasons`, or skips a request for which
-/// all match conditions of `policy` are true. `changed` differs in the expression of the field `field_ref`.
+/// Returns true in two cases: `changed` allows a request that `policy` denies for one of `reasons`, or `changed` skips
+/// a request for which all match conditions of `policy` are true. `changed` differs in the expression of the field
+/// `field_ref`.
 #[must_use]
 pub fn allows_denied_requests(
     [policy, changed]: [&CompiledPolicy; 2],

@@ -11,8 +11,8 @@ use kubernetes::validity::FieldPath;
 
 /// The properties of a built-in kind that affect the failures of a policy.
 ///
-/// The failure sites depend on the types of all values that the policy reads. Their path conditions depend on the same
-/// types, and on comparisons with the names of the kind.
+/// The failure sites depend on the types of all values that the policy reads. The path conditions of the sites depend
+/// on these types too, and on comparisons with the names of the kind.
 #[derive(Debug, PartialEq)]
 pub(super) struct KindSignature {
     operations: Vec<Operation>,

@@ -355,7 +355,7 @@ impl MutationSearch<'_> {
         None
     }
 
-    /// Reports the mutation with the given index, which fails at `site` for a request without a name.
+    /// Reports that the mutation with the given index fails at `site` for a request without a name.
     fn report_nameless(
         &mut self,
         builder: &RequestBuilder<'_>,

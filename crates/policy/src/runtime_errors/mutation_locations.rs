@@ -86,8 +86,8 @@ pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str
         // values and CEL values has no JSON form).
         StepCause::Value { misplaced: None } if error.message.ends_with(" to *structpb.Value") => {
             Some(
-                "since Kubernetes 1.37, a list cannot contain map literals together with items that are read from the \
-                 object: append the literal with a path that ends in `/-`, or rebuild the items with map()",
+                "since Kubernetes 1.37, a list must not mix map literals with items that are read from the object: \
+                 append the literal with a path that ends in `/-`, or rebuild the items with map()",
             )
         }
         StepCause::Value { misplaced: Some(_) } => {
@@ -106,13 +106,15 @@ pub(super) fn fix(error: &StepError, is_valid_path: bool) -> Option<&'static str
             error: PatchError::Missing(_),
             ..
         } if is_valid_path => Some(
-            "first check with has() or `in` that the path exists, and add its parent map or list if that is absent",
+            "first check with has() or `in` that the path exists, and add the parent map or list of the path if it is \
+             absent",
         ),
         StepCause::Patch {
             error: PatchError::Missing(_),
             ..
         } => Some(
-            "first check with has() or `in` that the path exists, and add its parent map or list if that is absent; in \
+            "first check with has() or `in` that the path exists, and add the parent map or list of the path if it is \
+             absent; in \
              a key, escape `/` as `~1`, as jsonpatch.escapeKey() does",
         ),
         _ => None,

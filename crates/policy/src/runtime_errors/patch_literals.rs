@@ -187,8 +187,8 @@ fn operation_mistake(op: &str, has_from: bool) -> Option<(String, Advice)> {
     })
 }
 
-/// Returns a hint about a path that lacks the leading `/`. Suggests the path with this `/`, or the same path below
-/// `/spec`, if all types declare the suggested path.
+/// Returns a hint about a path that lacks the leading `/`. Suggests the path with this `/` or with the prefix `/spec/`,
+/// if all types declare the suggested path.
 fn rooted_path_help(path: &str, types: &MatchedTypes) -> Advice {
     let slashes = if path.contains('/') {
         path.to_owned()
@@ -420,7 +420,7 @@ fn given_fields(ast: &Ast, value: ExprId) -> Option<Vec<&str>> {
 }
 
 /// Returns a mistake if an item of a list in an `ApplyConfiguration` has none of the required fields. The API server
-/// cannot merge such an item with an existing one, and rejects it as a new one.
+/// cannot merge such an item with an existing item, and rejects it as a new item.
 fn keyless_item(
     (id, name, fields): (ExprId, &str, &[StructField]),
     types: &MatchedTypes,

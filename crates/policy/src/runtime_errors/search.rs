@@ -100,7 +100,8 @@ pub struct RuntimeErrorFinding {
     pub is_rare: bool,
     /// The effect on the request.
     pub consequence: Consequence,
-    /// A different validation that denies every request for which the expression fails. `None` if there is none.
+    /// Another validation that denies every request for which the expression fails. `None` if there is no such
+    /// validation.
     pub denied_by: Option<DenyingValidation>,
     /// The number of other expressions that fail for the same reason. These expressions have no finding of their own.
     pub n_others: usize,
@@ -287,8 +288,8 @@ impl<'a> Search<'a> {
             }
             self.try_site(builder, &symbolic, &sites_by_node, site);
         }
-        // If this kind has a new finding, kinds with the same signature are searched too: their search skips the
-        // reported sites, so it may find further errors.
+        // If this kind has a new finding, other kinds with its signature are searched too: the search of these kinds
+        // skips the reported sites, so it may find further errors.
         let has_new_finding = self.findings.len() > n_findings;
         if builder.has_evaluated() && !self.budget.is_used_up() && !has_new_finding {
             self.searched.extend(signature);
@@ -691,8 +692,8 @@ const CONVERTIBLE: [&str; 8] = [
 ];
 
 /// Returns true if a string in [`CONVERTIBLE`], as the value of `site`, makes the expression `tested` true, and the
-/// expression `converting` does not fail for it. This shows that `tested` is false because the string of the witness
-/// cannot be converted, and not for a different reason.
+/// expression `converting` does not fail for it. If so, `tested` is false for the witness only because the string of
+/// the witness cannot be converted.
 fn accepts_other_string(
     builder: &RequestBuilder<'_>,
     site: &FailureSite,
@@ -768,8 +769,8 @@ pub(super) fn missing_path<'c>(
 /// with the operator `In` requires `values`.
 const DEPENDENT: [&str; 2] = ["matchExpressions", "tolerations"];
 
-/// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`. In
-/// this case, the request is valid if the field is added.
+/// Returns true if validation rejects the request because an item of a [`DEPENDENT`] list lacks the field of `site`. If
+/// the field is added, such a request is valid.
 fn is_required(
     builder: &RequestBuilder<'_>,
     constraints: &InputConstraints,

@@ -46,7 +46,7 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "locals-first",
         since: Since::CelGo(CelGo::V0_27),
-        summary: "In `list.all(net, net.IP == 'x')`, `net` is the variable. Before, `net.IP` was the type of that name.",
+        summary: "In `list.all(net, net.IP == 'x')`, `net` is the variable. Before, `net.IP` was the type `net.IP`.",
         source: "cel-go 0.27 checker/env.go, Env.resolveQualifiedIdent",
         compiles: Some(|text| text.contains("net")),
         ..CHANGE
@@ -126,7 +126,8 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "quantity-copies",
         since: Since::Kubernetes(37),
-        summary: "`quantity.add()` and `sub()` do not change the quantity on which they are called. Before, they changed it if it was large.",
+        summary: "`quantity.add()` and `sub()` do not change the quantity on which they are called. Before, they \
+            changed a large quantity.",
         source: "k8s.io/apiserver 0.37 pkg/cel/library/quantity.go, quantityAdd",
         affects: Some(|checked, id| {
             is_method(checked, id, &["add", "sub"])
@@ -139,14 +140,16 @@ pub static ALL: &[VersionChange] = &[
     VersionChange {
         id: "audit-failures",
         since: Since::Kubernetes(37),
-        summary: "The audit annotation `validation_failure` lists up to 50 failed validations. Before, it contained only the first.",
+        summary: "The audit annotation `validation_failure` lists up to 50 failed validations. Before, it contained \
+            only the first failed validation.",
         source: "k8s.io/apiserver 0.37 pkg/admission/plugin/policy/validating/dispatcher.go, maxValidationFailures",
         ..CHANGE
     },
     VersionChange {
         id: "new-defaults",
         since: Since::Kubernetes(37),
-        summary: "The API server sets `maxUnavailable` of a StatefulSet's rolling update and `preventPodSchedulingIfMissing` of a CSIDriver if they are absent.",
+        summary: "The API server sets `maxUnavailable` of a StatefulSet's rolling update and \
+            `preventPodSchedulingIfMissing` of a CSIDriver if these fields are absent.",
         source: "k8s.io/kubernetes 1.37 pkg/apis/apps/v1/defaults.go, pkg/apis/storage/v1/defaults.go",
         affects: Some(|checked, id| {
             let fields = ["maxUnavailable", "preventPodSchedulingIfMissing"];

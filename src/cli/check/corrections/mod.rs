@@ -106,7 +106,8 @@ fn key(finding: &Finding) -> Key {
     let is_of_mutation = finding.rule == Rule::FailingMutation;
     let message = match finding.message.split_once(": ") {
         _ if is_of_whole => String::new(),
-        // A corrected policy may fail for a different request, so the part of the message about the request is omitted.
+        // A corrected policy may fail for another request than the original policy, so the part of the message about
+        // the request is omitted.
         Some((problem, _)) if finding.witness.is_some() || is_of_mutation => {
             without_numbers(problem)
         }
@@ -141,7 +142,7 @@ pub(super) fn add_hidden(report: &mut CheckReport, input: &mut Input, check: &mu
     // The findings about each corrected file after its last round.
     let mut remaining: BTreeMap<String, Remaining> = BTreeMap::new();
     // The findings that have a fix in one of the rounds. If such a finding disappears, its own fix may be the reason,
-    // so it is not treated as a consequence of another finding.
+    // so the finding is not treated as a consequence of another finding.
     let mut fixed: HashSet<Key> = HashSet::new();
     let readable: HashSet<String> = policies(input)
         .filter_map(|policy| policy.name().map(str::to_owned))
@@ -244,8 +245,8 @@ fn remove_consequences(
 ) {
     let replaced = replaced_code(findings);
     findings.retain(|finding| {
-        // Only the newest version is checked again. Findings of only some versions may be missing from that check, so
-        // they are kept.
+        // Only the newest version is checked again. Findings that occur only in some versions may be missing from that
+        // check, so these findings are kept.
         let is_of_some_versions = !finding.versions.is_empty();
         // The finding about a missing `?` is kept even if the fix of another finding adds the `?`, because it also
         // concerns present values.
@@ -324,9 +325,9 @@ fn count_policies(input: &Input, n_policies: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// Returns true if a hidden finding is reported. A duplicate is not reported, because the correction of a name may
-/// cause it. A note is reported only if it contains a request for which an expression fails, or if it is about an
-/// unknown resource and `readable` does not contain its policy.
+/// Returns true if a hidden finding is reported. A finding about a duplicate is not reported, because the correction of
+/// a name may have caused the duplicate. A note is reported only in two cases: it contains a request for which an
+/// expression fails, or it is about an unknown resource and `readable` does not contain its policy.
 fn is_shown(finding: &Finding, readable: &HashSet<String>) -> bool {
     if matches!(finding.rule, Rule::DuplicateKey | Rule::DuplicateValue) {
         return false;
@@ -341,8 +342,8 @@ fn place_of(finding: &Finding) -> (String, Option<String>) {
     (finding.location.file.clone(), finding.field_ref.clone())
 }
 
-/// Returns the file and the field of a finding whose assumption replaces `object` with `oldObject`, which is null for
-/// creations. `None` for other findings.
+/// Returns the file and the field of a finding whose assumption replaces `object` with `oldObject`. `None` for other
+/// findings. In a creation, `oldObject` is null.
 fn deletion_place(finding: &Finding) -> Option<(String, Option<String>)> {
     let is_assumed = finding.rule == Rule::AbsentObject && finding.assumption.is_some();
     is_assumed.then(|| place_of(finding))
@@ -464,7 +465,8 @@ impl ReplacedPart {
     }
 }
 
-/// Names that most expressions contain. They do not indicate that two expressions read the same field.
+/// Names that most expressions contain. If two expressions share only these names, they do not necessarily read the
+/// same field.
 const ROOTS: [&str; 5] = ["object", "oldObject", "request", "metadata", "spec"];
 
 /// The match conditions of each owner that are assumed to be true.
@@ -505,7 +507,7 @@ impl AssumedConditions {
     }
 
     /// Returns true if a condition that is assumed to be true may exclude the finding's request, because the condition
-    /// reads the same field, a variable, the operation or the resource.
+    /// reads the field of the finding, a variable, the operation or the resource.
     fn may_exclude(&self, finding: &Finding) -> bool {
         let mut conditions = self.0.iter().filter(|it| it.owner == finding.owner);
         conditions.any(|condition| {
@@ -629,8 +631,8 @@ fn add_objects_of_others(
     }
 }
 
-/// Calls `check` with the corrected objects, the bindings and params of all other files, and those policies of other
-/// files whose binding is corrected.
+/// Calls `check` with three groups of objects: the corrected objects; the bindings and params of all other files; and
+/// the policies of other files whose binding is corrected.
 fn with_other_objects(
     corrected: &mut Input,
     input: &mut Input,

@@ -136,7 +136,7 @@ fn variable_used_before_its_definition_hides_no_absent_field_findings() {
 }
 
 #[test]
-fn invalid_reason_or_path_of_rule_hides_no_findings_of_other_rules() {
+fn rule_with_invalid_reason_or_path_hides_no_findings_about_other_rules() {
     let text = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: boxes.example.com}
@@ -286,7 +286,7 @@ fn unserved_version_is_replaced_by_its_successor() {
 }
 
 #[test]
-fn size_of_a_map_written_as_field_has_one_finding() {
+fn map_size_written_as_field_selection_has_one_finding() {
     let rule =
         "{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}";
     let help = "`object.data.size` is the value of a key: write `size(object.data)`";

@@ -241,7 +241,7 @@ pub(super) fn has_name(type_: &Type) -> bool {
 pub(super) fn item_of_list(source: &TokenText<'_>, n: usize, item: &str, list: &str) -> Proposal {
     if source.kind(n) == Some(Kind::NotEquals) {
         return Proposal::hint(format!(
-            "write `!({item} in {list})` if the list must not contain it, or `{list} != [{item}]`"
+            "write `!({item} in {list})` if the list must not contain the item, or `{list} != [{item}]`"
         ));
     }
     Proposal::hint(format!(

@@ -51,7 +51,7 @@ fn parameters(context: Context<'_>, source: &TokenText<'_>, n: usize) -> Option<
     };
     if context.policy.param_kind.is_none() {
         return Some(Proposal::hint(
-            "write `params`, the param object of the binding, which requires a paramKind in the spec",
+            "write `params`, the param object of the binding; it requires a paramKind in the spec",
         ));
     }
     let field = source

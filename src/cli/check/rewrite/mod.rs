@@ -50,7 +50,7 @@ use crate::policy::rule::Rule;
 pub(super) enum Problem<'a> {
     /// The diagnostic of a rule.
     Diagnostic(Rule, &'a DiagnosticKind),
-    /// The expression has a result of this type, which is not accepted.
+    /// The expression has this result type, but its role requires another type.
     ResultType(&'a Type),
     /// The operands of a comparison have different types. See [`IncomparableTypes::operands`].
     ///
@@ -61,7 +61,7 @@ pub(super) enum Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Returns the problem of `issue`, which is a finding of `rule`.
+    /// Returns the problem that `issue` reports. `rule` is the rule of its finding.
     pub(super) fn new(rule: Rule, issue: &Issue<'a>) -> Self {
         match (issue.kind, issue.result_type) {
             (Some(kind), _) => Self::Diagnostic(rule, kind),
@@ -401,7 +401,7 @@ fn arithmetic(
     ];
     match (function, left_type, right_type) {
         ("_+_", Type::Map(_), _) | ("_+_", _, Type::Map(_)) => Some(Proposal::hint(
-            "`+` does not merge maps; an ApplyConfiguration merges them, so it needs only the new entries",
+            "`+` does not merge maps; an ApplyConfiguration merges maps, so write only the new entries",
         )),
         ("_+_", ..) => sides.into_iter().find_map(|(tokens, type_, other)| {
             if *other != Type::String {

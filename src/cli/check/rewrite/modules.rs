@@ -14,14 +14,14 @@ use crate::cli::check::tokens::{MEMBER, RELATION, TokenText};
 enum Form {
     /// A call of this CEL function with the first argument.
     Function(&'static str),
-    /// A test whether the second argument is an item of the first, which is a list.
+    /// A test whether the first argument, a list, contains the second argument.
     Item,
     /// The sum of two lists or strings.
     Concatenation,
     Equal,
     /// A comparison that ignores case.
     EqualFold,
-    /// The first argument, or the second if the first is absent.
+    /// The first argument. If the first argument is absent, the second argument.
     Default,
     Type(&'static str),
     Hint(&'static str),

@@ -89,7 +89,8 @@ pub(super) fn range_of_macro(source: &TokenText<'_>, n: usize, range: &Type) -> 
         )));
     }
     Some(Proposal::hint(format!(
-        "this value is an optional: write `{list}.orValue([])`; for an absent list, `exists` is then false and `all` true"
+        "this value is an optional: write `{list}.orValue([])`; for an absent list, `exists` is then false, and `all` \
+         is true"
     )))
 }
 

@@ -299,7 +299,7 @@ pub(super) fn deny_and_warn(spot: &Spot<'_>, violations: &mut Violations) {
     let has = |name: &str| spot.items().iter().any(|item| item.as_str() == Some(name));
     if has("Deny") && has("Warn") {
         let message = format!("`{}` must not contain both Deny and Warn", spot.field_ref);
-        let advice = "remove Warn: a denial shows the same message".to_owned();
+        let advice = "remove Warn: a denial already shows the message".to_owned();
         violations.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
         let mut items = spot.items().iter();
         if let Some(n) = items.position(|item| item.as_str() == Some("Warn")) {

@@ -41,9 +41,9 @@ pub(super) fn byte_of_field(written: &str, object: &str, byte: usize) -> usize {
 /// Maximum length of compared text, in bytes.
 const MAX_COMPARED: usize = 8;
 
-/// Returns the byte offset in `written` that is followed by the same text as `byte` in the replacement. If the text
-/// occurs several times, the first occurrence in one corresponds to the first in the other, and so on. `None` if the
-/// numbers of occurrences differ.
+/// Returns the byte offset in `written` at which the text begins that follows `byte` in `replacement`. If this text
+/// occurs several times, the `n`th occurrence in `written` corresponds to the `n`th occurrence in `replacement`. `None`
+/// if the numbers of occurrences differ.
 pub(super) fn byte_of_same(written: &str, replacement: &str, byte: usize) -> Option<usize> {
     let rest = replacement.get(byte..)?;
     let ends = rest.char_indices().map(|(at, c)| at + c.len_utf8());

@@ -43,7 +43,7 @@ fn edited_value_keeps_its_style() {
 }
 
 #[test]
-fn edit_with_other_effects_is_rejected() {
+fn edit_is_rejected_if_it_changes_nothing_or_more_than_the_value() {
     check_value("a: |\n  core\n  b\n", "apps", None);
     check_value("a: |-\n  core\n", "", None);
     check_value("a: &x core\nb: *x", "apps", None);

@@ -191,7 +191,8 @@ impl Test<'_> {
             if has_object && !self.is_from_request() {
                 set("message", json!(message));
             } else {
-                let text = "the message is ignored, because kat does not read it for a test that has only a request";
+                let text = "the message is ignored, because kat reads messages only for tests with a file \
+                    `.object.yaml` or `.oldObject.yaml`";
                 suite.note(self.place.clone(), text);
             }
         }

@@ -179,7 +179,7 @@ impl Suite {
         });
     }
 
-    /// Adds a case to the draft with the same policy, bindings and params. Creates the draft if it does not exist.
+    /// Adds a case to the draft for `policy`, `bindings` and `params`. Creates the draft if it does not exist.
     fn add(&mut self, policy: &str, bindings: Bindings, params: Option<Vec<Json>>, case: Case) {
         let fits = |draft: &&mut Draft| {
             draft.policy == policy && draft.bindings == bindings && draft.params == params
@@ -370,7 +370,7 @@ fn not_of_kat(path: &Path) -> Option<String> {
         suites => format!("pass {}", suites.join(" or ")),
     };
     Some(format!(
-        "{} is not the directory of a policy of kat, because it has no directory `{}`; {help}",
+        "{} is not a policy directory of kat: it lacks the subdirectory `{}`; {help}",
         path.display(),
         kat::TESTS
     ))
@@ -432,8 +432,8 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// Sets the properties of probes that suites do not define: `samples: Partial` if sample objects lack required fields,
-/// and `applies: false` if the policy does not apply to an allowed request.
+/// Sets the fields of probes that suites do not define: `samples: Partial` if sample objects lack required fields, and
+/// `applies: false` if the policy does not apply to a request that it must allow.
 fn complete(suite: &mut Suite, options: &ConvertOptions) -> Result<(), Broken> {
     let report = run_probes(suite, options, |case| case.expect.clone())?;
     let results_by_probe = by_probe(&report);

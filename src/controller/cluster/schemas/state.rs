@@ -146,8 +146,8 @@ impl Missing {
         }
     }
 
-    /// Returns true if the document is still missing for the same reason. Then another check would have the same
-    /// result.
+    /// Returns true if the state of the document has not changed since `self` was created. A new check would then have
+    /// the same result as the previous check.
     pub(crate) fn is_still_missing(&self) -> bool {
         self.versions.load(Ordering::Relaxed) == self.version
     }
@@ -163,8 +163,8 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// Returns the documents that were unavailable or newer than the index. Another check has the same result until one
-    /// of their states changes.
+    /// Returns the documents that were unavailable or newer than the index. A new check has the same result as this one
+    /// until the state of one of these documents changes.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
         self.waiting.values().chain(&self.passing)
     }

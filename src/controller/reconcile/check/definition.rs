@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn check_of_rules_is_skipped_if_crd_has_other_generation_or_uid() {
+    async fn rule_check_is_skipped_if_crd_generation_or_uid_differs() {
         let sound = json!([{"rule": "true"}]);
         let value = definition("a", 2, &sound);
         let (result, asked) = check_stored(value.clone(), &value).await;

@@ -40,7 +40,7 @@ use crate::version::KubernetesVersion;
 struct Part {
     compiled: CompiledPolicy,
     matches: Arc<RuleMatches>,
-    /// For a webhook: its index, its name, and the matched resources without those that are exempt from webhooks.
+    /// For a webhook: its index, its name, and the matched resources that are not exempt from webhooks.
     webhook: Option<(usize, String, MatchSummary)>,
 }
 

@@ -1,8 +1,8 @@
 //! Publishes Events about transitions of policy conditions.
 //!
 //! If all policies change at once, the API server must not be flooded. So Events wait in a bounded queue, and one task
-//! sends a few per second. If the queue is full, Events are counted and dropped. The status has the same information
-//! and does not expire.
+//! sends a few per second. If the queue is full, Events are counted and dropped. The status has the information of the
+//! dropped Events, and does not expire.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -274,7 +274,7 @@ fn object(event: &PendingEvent, time: MicroTime) -> Event {
 
 /// Returns the conditions in `new` that became False since `old`, or that changed from False to True.
 ///
-/// Omits `Ready` if another returned condition has the same status, reason and message.
+/// Omits `Ready` if another returned condition has its status, reason and message.
 fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition> {
     let turned = |type_: ConditionType| -> Option<&Condition> {
         let after = condition::find(new, type_)?;

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_are_skipped() {
+    fn skim_ignores_fields_at_other_paths_and_long_values() {
         let text = r#"{"object":{"metadata":{"name":"n","uid":{"name":"x"}},"name":"y"}}"#;
         check_skim(text, [None, Some("n"), None, None]);
         check_skim(r#"["type","name"]"#, [None; 4]);

@@ -79,7 +79,7 @@ impl From<Error> for Failure {
 
 /// The error that the watcher gets. A [`Report`] contains the cause.
 #[derive(Debug, thiserror::Error)]
-#[error("the request failed; a report has the cause")]
+#[error("the request failed; the cause is in `Report::Failed`")]
 pub(super) struct Reported;
 
 /// Returns the client of one watch. The client sends requests through `client`, and reports to `reports`.

@@ -90,7 +90,8 @@ fn policy(name: &str, group: &str) -> Value {
     })
 }
 
-/// Creates a cluster without CRDs and with two policies. One policy matches widgets, the other one a different group.
+/// Creates a cluster without CRDs and with two policies. One policy matches widgets. The other policy matches a
+/// resource of another group.
 fn cluster() -> Cluster {
     let served = Arc::new(Mutex::new(Served::default()));
     let now_served = Arc::clone(&served);
@@ -318,8 +319,8 @@ async fn slow_responses_do_not_extend_poll_interval() {
     assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
 }
 
-/// A CRD that is deleted and recreated unchanged has the same document URL again. If the document was missing in the
-/// meantime, it must be requested again.
+/// If a CRD is deleted and recreated unchanged, the URL of its document is the same as before. If the document was
+/// missing in the meantime, it must nevertheless be requested again.
 #[tokio::test(start_paused = true)]
 async fn document_of_recreated_crd_with_same_url_is_requested_again() {
     for is_gone_from_the_index in [false, true] {

@@ -140,7 +140,7 @@ fn logical_operators_absorb_errors_of_one_operand() {
 #[test]
 fn conditional_evaluates_only_one_branch() {
     check("o.a.b == 1 ? 'yes' : o.x", "yes", 4);
-    // An unqualified name in a branch costs nothing, so the conditional costs nothing either.
+    // An unqualified name in a branch costs nothing, so the whole conditional costs nothing.
     check(
         "true ? o : o.x",
         "{a: {b: 1}, e: [], l: [1, 2, 3], s: text}",

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn replace_with_limit_replaces_first_occurrences_only() {
+    fn replace_with_limit_replaces_at_most_limit_occurrences() {
         let budget = EvalBudget::default();
         let replaced = |text, old, new, limit| replace(text, old, new, limit, &budget).unwrap();
         assert_eq!(replaced("a\u{e9}", "", "-", -1), "-a-\u{e9}-");

@@ -211,7 +211,7 @@ impl Map {
         }
     }
 
-    /// Returns the fields. `None` unless the map is an object in memory, or its source holds one.
+    /// Returns the fields. `None` unless the map or its source is an object in memory.
     #[inline]
     pub(crate) fn held_fields(&self) -> Option<&Fields> {
         match &self.0 {

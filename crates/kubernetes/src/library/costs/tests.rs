@@ -24,7 +24,7 @@ fn estimate(id: &str, call: &Call<'_>) -> CallEstimate {
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost_test.go`, `TestSize`.
 #[test]
-fn size_of_result_of_replace_is_estimated() {
+fn result_size_of_replace_is_estimated() {
     #[track_caller]
     fn check(target: u64, args: [(u64, u64); 2], expected: (u64, u64)) {
         let node =

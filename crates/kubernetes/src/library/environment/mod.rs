@@ -33,7 +33,7 @@ static LISTS_2: &[OverloadRow] = &OverloadRow::introduced(V1_34, ext::lists::VER
 /// overloads have the same id, the first overload is used.
 ///
 /// Differs: here, `kubernetes.authzSelectors` is available since version 1.31. In upstream, this library is available
-/// in every version if the feature gate `AuthorizeWithSelectors` is enabled, the default since 1.32.
+/// in every version if the feature gate `AuthorizeWithSelectors` is enabled. The gate is enabled by default since 1.32.
 static LIBRARIES: &[&[OverloadRow]] = &[
     url::ROWS,
     regex::ROWS,

@@ -182,7 +182,7 @@ fn compare(budget: &EvalBudget, args: &[Value]) -> std::result::Result<Ordering,
     let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
     let before = Quantity::heap_size(left);
     let order = left.compare(right);
-    // The comparison may have converted `left` to the decimal representation, which needs more memory.
+    // The comparison may have converted `left` to the decimal representation. This representation needs more memory.
     let grown = Quantity::heap_size(left).saturating_sub(before);
     budget.allocate(grown)?;
     order.map_err(failed)

@@ -253,7 +253,7 @@ impl Quantity {
         self.state().copied().plus(&other.state(), false)
     }
 
-    /// Returns the sum of both quantities. If this quantity is in the decimal representation, it also becomes the sum.
+    /// Returns the sum of both quantities. If `self` is in the decimal representation, `self` is also set to the sum.
     ///
     /// # Errors
     ///
@@ -276,8 +276,8 @@ impl Quantity {
         self.state().copied().plus(&other.state(), true)
     }
 
-    /// Returns the difference of both quantities. If this quantity is in the decimal representation, it also becomes
-    /// the difference.
+    /// Returns the difference of both quantities. If `self` is in the decimal representation, `self` is also set to the
+    /// difference.
     ///
     /// # Errors
     ///

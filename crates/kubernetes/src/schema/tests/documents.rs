@@ -222,7 +222,7 @@ fn integer_keywords_accept_zero_fraction() {
 }
 
 #[test]
-fn last_of_duplicate_keywords_and_properties_is_used() {
+fn last_duplicate_of_keyword_or_property_is_used() {
     let text = br#"{"components": {"schemas": {"t": {
         "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "T"}],
         "type": "string", "type": "object",

@@ -59,7 +59,7 @@ fn kind_in_unavailable_document_is_unavailable_with_reason() {
 }
 
 #[test]
-fn added_crd_defines_kind_list_kind_and_scale() {
+fn added_crd_defines_its_kind_its_list_and_scale() {
     let crd = json!({"spec": {
         "group": "a", "scope": "Namespaced", "names": {"kind": "T", "plural": "ts"},
         "versions": [{"name": "v1", "served": true, "subresources": {"scale": {}}}],

@@ -81,7 +81,7 @@ fn list_type_outside_of_list_is_an_error() {
 }
 
 #[test]
-fn map_keys_without_list_type_map_are_an_error() {
+fn list_map_keys_require_list_type_map() {
     let items =
         json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
     check(&map_list(&["a"], &items), &[]);
@@ -159,7 +159,7 @@ fn nullable_items_of_set_or_map_are_an_error() {
 }
 
 #[test]
-fn list_type_map_without_keys_or_object_items_is_an_error() {
+fn list_type_map_requires_keys_and_object_items() {
     let object =
         json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
     check(

@@ -215,8 +215,8 @@ const SERVICE_ADDRESSES: &[ImmutableField] = &[
 
 /// Changes both objects so that `object` is a valid update of `old`.
 ///
-/// Usually, an immutable field is copied from `old` to `object`. If `constraints` apply only to the field of `object`,
-/// the field is copied from `object` to `old` instead.
+/// Usually, an immutable field is copied from `old` to `object`. If `constraints` apply to the field in `object` but
+/// not in `old`, the field is copied from `object` to `old` instead.
 pub fn preserve_immutable(
     group: &str,
     kind: &str,

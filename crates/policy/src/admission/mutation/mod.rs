@@ -162,8 +162,7 @@ pub struct Step {
     pub mutation: usize,
     /// True if this is a second invocation of the policy.
     pub is_again: bool,
-    /// The cost of the expression and of the variables evaluated for it. If the cost exceeds the budget, this is the
-    /// budget.
+    /// The cost of the expression and of the variables evaluated for it, but at most the budget.
     pub cost: u64,
     /// True if the mutation changed the object. `Err` if the mutation failed.
     pub changes: Result<bool, StepError>,

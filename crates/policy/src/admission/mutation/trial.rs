@@ -17,7 +17,8 @@ pub(crate) fn step_errors(
     let policies = std::slice::from_ref(policy);
     let mut run = Run::new(request, Some(object), policies, context);
     run.is_trial = true;
-    // The status of a rejected request is not needed. If a mutation caused the rejection, its step has the error.
+    // The status of a rejected request is not needed. If a mutation caused the rejection, the step of this mutation has
+    // the error.
     let _ = run.all();
     if run.budget.exceeded().is_some() {
         return Vec::new();

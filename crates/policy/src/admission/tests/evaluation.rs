@@ -186,7 +186,8 @@ fn comparisons_of_policy_share_step_limit() {
     assert_eq!(evaluation.decisions, []);
 }
 
-/// Returns a policy with two validations. The first needs too much memory, and the second is false.
+/// Returns a policy with two validations. The first validation needs too much memory, and the second validation is
+/// false.
 fn growing(failure_policy: &str, expression: &str) -> Json {
     let mut spec = spec(
         &[("x".to_owned(), expression.to_owned())],

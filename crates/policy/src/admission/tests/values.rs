@@ -91,7 +91,7 @@ fn request_variable_omits_empty_fields() {
 
 /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `CreateOptions`, `UpdateOptions`, `DeleteOptions`.
 #[test]
-fn options_omit_empty_fields_and_fields_of_other_types() {
+fn request_options_omit_empty_fields_and_fields_of_other_operations() {
     use Operation::{Connect, Create, Delete, Update};
     for (operation, given, expect) in [
         (Create, json!({}), json!({})),

@@ -150,7 +150,8 @@ impl Interpreter<'_> {
         self.expect_bool(left_id, &left);
         let between = self.mark();
         // If the left operand is absorbing, the value of the right operand has no effect. The right operand is
-        // therefore interpreted under the assumption that the left operand is not absorbing, which may refine values.
+        // therefore interpreted under the assumption that the left operand is not absorbing. This assumption may refine
+        // values.
         let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
         self.forget(outer);

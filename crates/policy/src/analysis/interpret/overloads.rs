@@ -86,9 +86,9 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns all combinations of the arguments' alternatives, each with a flag. The flag is true if at least one
-/// alternative of the combination is a default, or is null and not the only alternative of its argument. `None` if
-/// there are too many combinations.
+/// Returns all combinations of the arguments' alternatives, each with a flag. The flag is true if the combination
+/// contains a default, or contains null from an argument that has other alternatives. `None` if there are too many
+/// combinations.
 fn combinations(values: &[AbstractValue]) -> Option<Vec<(Combination<'_>, bool)>> {
     let mut combinations: Vec<(Combination<'_>, bool)> = vec![(Vec::new(), false)];
     for value in values {

@@ -12,8 +12,8 @@ use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::validity::{FieldPath, Root, effective_default};
 
 impl ComparisonChecker<'_, '_> {
-    /// Visits the subexpressions of a validation that must be true for the validation to be true, and the operands of
-    /// `||` in them.
+    /// Visits the subexpressions that must be true for the validation to be true. Also visits the operands of `||` in
+    /// these subexpressions.
     pub(super) fn visit_required(&mut self, node: ExprRef, scope: &Scope) {
         if !self.evaluator.take_step() {
             self.is_complete = false;

@@ -1,9 +1,8 @@
 //! Finds comparisons whose result is constant because of the schemas. Examples are a comparison of an enumeration with
-//! a value that it lacks, and of null with a field that is never null.
+//! a value that the enumeration lacks, and a comparison of null with a field that is never null.
 //!
-//! Also finds object literals of mutations that set an enumeration to a value that it lacks, and expressions that treat
-//! an absent field as the opposite of its effective default. The latter are calls of `orValue()`, and operands `!has()`
-//! of `||`.
+//! Also finds object literals of mutations that set a field to a value that its enumeration lacks. Also finds calls of
+//! `orValue()`, and operands `!has()` of `||`, that treat an absent field as the opposite of its effective default.
 
 mod absence;
 
@@ -460,7 +459,7 @@ impl ComparisonChecker<'_, '_> {
                         "_==_" => "this is always false".to_owned(),
                         "_!=_" => "this is always true".to_owned(),
                         _ if is_below_one => {
-                            "this only distinguishes values above 0 from others".to_owned()
+                            "this only distinguishes values above 0 from other values".to_owned()
                         }
                         _ => format!("`{fraction}` has the same effect as an integer"),
                     }

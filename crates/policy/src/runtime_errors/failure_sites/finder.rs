@@ -15,7 +15,7 @@ use crate::runtime_errors::symbolic::{
 };
 use cel::ast::{Comprehension, Expr, ExprId};
 
-/// Maximum number of failure sites for one policy and kind. The number of recorded target nodes has the same limit.
+/// Maximum number of failure sites for one policy and kind. This is also the maximum number of recorded target nodes.
 const MAX_SITES: usize = 600;
 
 /// Maximum nesting of visited expressions.

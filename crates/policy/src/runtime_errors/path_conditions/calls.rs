@@ -154,8 +154,8 @@ fn matching_text(pattern: &str) -> Option<String> {
         .or_else(|| sample_text::matching(pattern))
 }
 
-/// Returns strings that match `pattern`, and similar strings: with added or removed characters, in uppercase and in
-/// lowercase.
+/// Returns strings that match `pattern`, and variants of these strings: with an added or removed character, in
+/// uppercase, and in lowercase.
 pub(crate) fn texts_near(pattern: &str) -> Vec<String> {
     let matching = matching_text(pattern).into_iter();
     let matching = matching.chain(sample_text::all_matching(pattern));
@@ -357,7 +357,8 @@ fn add_strings(
     Some(())
 }
 
-/// Returns disjuncts for which two inputs have different values: one has a sample value, and the other a different one.
+/// Returns disjuncts for which two inputs have different values: one input has a sample value, and the other input does
+/// not have this value.
 fn different_inputs(
     evaluator: &SymbolicEvaluator<'_>,
     left: &SymbolicValue,
@@ -557,8 +558,8 @@ fn ranges(
     }
 }
 
-/// Returns the disjuncts for which an input is in the range that `range` returns for the number `bound`. If the input
-/// is absent, its value is `default`.
+/// Returns the disjuncts for which an input is in the range that `range` returns for the number `bound`. An absent
+/// input counts as `default`.
 fn input_range(
     path: &FieldPath,
     default: Option<&Json>,

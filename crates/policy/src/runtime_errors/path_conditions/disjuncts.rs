@@ -243,9 +243,9 @@ fn has_scalar(default: Option<&Json>) -> bool {
     default.is_some_and(|default| !default.is_object())
 }
 
-/// Returns disjuncts that constrain several elements of a list: in the first one, the test has the same result for all
-/// elements, and in the second one, only the first element differs. For `exists_one`, returns only the disjunct for
-/// which the macro is `expected`.
+/// Returns disjuncts that constrain several elements of a list. In the first disjunct, the test has one result for all
+/// elements. In the second disjunct, the test has the other result for the first element. For `exists_one`, returns
+/// only the disjunct for which the macro is `expected`.
 fn combined_disjuncts(
     test: ExprRef,
     iterations: &[(Scope, Vec<BranchCondition>)],

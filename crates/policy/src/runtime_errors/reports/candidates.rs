@@ -60,7 +60,7 @@ pub(crate) struct KnownDefault {
 }
 
 impl KnownDefault {
-    /// Returns true if the field has the same default in objects of `gvk`.
+    /// Returns true if the field also has this default in objects of `gvk`.
     pub(crate) fn is_of(&self, gvk: &Gvk) -> bool {
         self.path
             .as_ref()
@@ -234,7 +234,7 @@ impl MessageWriter<'_, '_> {
                 |field| format!("write `{field}` in its place"),
             );
             return Proposal::only_advice(format!(
-                "`{test}` fails if the variable fails, and is never false: {instead}"
+                "`{test}` is never false, because it fails if the variable fails: {instead}"
             ));
         }
         if let Some(advice) = intent::inverted_guard(origin.ast, site.node.id, &chain) {
@@ -263,9 +263,9 @@ impl MessageWriter<'_, '_> {
         });
         let presence = intent::presence_test(origin.ast, origin.text, site.chain, &chain);
         candidates.extend(presence.filter(|_| null_roots.is_empty() && !may_be_null));
-        // If `object` or `oldObject` may be null, optional selections on both sides are not proposed. Neither is a
-        // default for only one side, because an absent value on this side would then differ from an absent value on the
-        // other side.
+        // If `object` or `oldObject` may be null, optional selections on both sides are not proposed. A default for
+        // only one side is not proposed either, because an absent value on this side would then differ from an absent
+        // value on the other side.
         let is_one_side = sides.is_some() && !null_roots.is_empty();
         candidates.extend(sides.filter(|_| null_roots.is_empty()));
         let has_root = !null_roots.contains(&site.path.root) && !is_one_side;
@@ -631,8 +631,8 @@ impl MessageWriter<'_, '_> {
                 "test `{test}` in the expressions that read the variable, {advice}"
             ));
         };
-        // A match condition usually selects objects by their content. In a DELETE request, this content is only in
-        // `oldObject`.
+        // A match condition usually selects objects by their content. A DELETE request has the content of the object
+        // only in `oldObject`.
         let is_of_deletions = root == Root::Object && origin.role == Role::MatchCondition;
         let has_old = is_of_deletions && renamed(origin, ("object", "oldObject")).is_some();
         let first_advice = has_old.then(|| instead.to_owned());
@@ -645,8 +645,8 @@ impl MessageWriter<'_, '_> {
     }
 }
 
-/// Returns up to two candidates that give the chain a default: the first one at all occurrences of the chain, the
-/// second one only at `id`.
+/// Returns up to two candidates that add a default to the chain. The first candidate adds it to all occurrences of the
+/// chain. The second candidate adds it only at `id`.
 fn with_defaults(
     origin: &Origin<'_>,
     (chain, id): (&OptionalChain, ExprId),
@@ -704,7 +704,8 @@ fn tests_for_deletions(ast: &Ast) -> bool {
     })
 }
 
-/// Proposes two guards: with one, the condition is false for a failing value, and with the other, it is true.
+/// Proposes two guards. With the first guard, the condition is false for a failing value. With the second guard, it is
+/// true.
 fn guarded(origin: &Origin<'_>, site: &FailureSite, test: Option<(String, bool)>) -> Proposal {
     let Some((test, is_exact)) = test else {
         return Proposal::default();

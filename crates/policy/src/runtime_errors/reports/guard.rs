@@ -62,8 +62,7 @@ pub(super) fn is_balanced(text: &str) -> bool {
     depth == 0
 }
 
-/// Returns true if `id` is compared with null. In this case, `orValue()` would replace the null for which the policy
-/// tests.
+/// Returns true if `id` is compared with null. With `orValue()`, such a comparison would no longer find a null.
 pub(crate) fn is_compared_with_null(ast: &Ast, id: ExprId) -> bool {
     let is_null = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(Literal::Null));
     ast.iter().any(|(_, expr)| match expr {

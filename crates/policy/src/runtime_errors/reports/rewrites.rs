@@ -29,8 +29,8 @@ const DECLARED: [&str; 6] = [
     "variables",
 ];
 
-/// Returns the guarded condition in two forms. If a test is false, the first form is false, and the second form is
-/// true.
+/// Returns the condition with the guards `tests`, in two forms. If one of the tests is false, the first form is false,
+/// and the second form is true.
 pub(super) fn guards(
     origin: &Origin<'_>,
     condition: &Condition,

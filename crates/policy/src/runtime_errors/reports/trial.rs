@@ -1,13 +1,13 @@
 //! Tries proposed changes: evaluates the changed policy for the failing request and for other requests of the search.
 //!
-//! A change is suggested only if the expression no longer fails for the failing request, and if all expressions keep
-//! the values that they have for the tried requests. A change is not suggested if a condition that failed becomes true
-//! for one request and false for another, because such an effect cannot be described.
+//! A change is suggested only if two conditions hold: the expression no longer fails for the failing request, and no
+//! other result of an expression changes for a tried request. A change is not suggested if a condition that failed
+//! becomes true for one request and false for another, because such an effect cannot be described.
 //!
 //! An expression that fails denies the request under failurePolicy Fail. A change that allows such requests is
-//! suggested in two cases only. Either the effective default of the field implies the change, or a change that denies
-//! the requests is suggested too, so that the author can choose. The effective default counts only if it is certain,
-//! and if the field has it in all tried kinds.
+//! suggested in two cases only: the effective default of the field implies the change, or a change that denies the
+//! requests is suggested too, so that the author can choose. The effective default counts only if it is known, and if
+//! it is the default of the field in all tried kinds.
 
 use std::rc::Rc;
 
@@ -145,8 +145,8 @@ struct TriedRequest<'t, 'a> {
     before: Rc<TracedRequest>,
 }
 
-/// Returns the candidate as a suggestion if it passes. `may_differ` permits different effects on different requests for
-/// which the expression fails.
+/// Returns the candidate as a suggestion if it passes. If `may_differ` is true, the candidate may have different
+/// effects on the requests for which the expression fails.
 fn passing(
     policy: &CompiledPolicy,
     candidate: &Candidate,
@@ -185,8 +185,8 @@ fn passing(
             .default
             .as_ref()
             .is_some_and(|default| default.is_of(gvk));
-        // The candidate reads the field from which the value is inherited. In this kind, the value is inherited from a
-        // different field.
+        // The candidate reads the field from which another kind inherits the value. This kind inherits the value from a
+        // different field, so the candidate does not pass.
         let inherits = |it: &KnownDefault| it.effective.inherited_from.is_some();
         if !is_of_kind && candidate.default.as_ref().is_some_and(inherits) {
             return None;
@@ -244,7 +244,8 @@ fn suggestion(
     })
 }
 
-/// Returns the result of the expression that failed. `None` if it still fails, or if it was not evaluated.
+/// Returns the effect of the expression `index`, which failed before the change. `None` if the expression still fails,
+/// or if it was not evaluated.
 fn effect_of_failing(policy: &CompiledPolicy, steps: &[Step], index: usize) -> Option<Effect> {
     let role = policy.expressions().get(index)?.role;
     let step = steps.iter().find(|step| step.index == index)?;

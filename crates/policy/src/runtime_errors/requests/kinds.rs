@@ -29,7 +29,8 @@ pub(crate) fn representative_kinds<'a>(
     representative_kinds_up_to(targets, MAX_KINDS)
 }
 
-/// Like [`representative_kinds`], but with `max` instead of [`MAX_KINDS`]. The limit for wildcards is the same.
+/// Like [`representative_kinds`], but with `max` instead of [`MAX_KINDS`]. The limit for wildcards remains
+/// [`MAX_WILDCARD_KINDS`].
 pub(crate) fn representative_kinds_up_to<'a>(
     targets: &'a [Target<'a>],
     max: usize,

@@ -94,7 +94,7 @@ pub(crate) struct RequestBuilder<'a> {
     object_cache: &'a ObjectCache,
     /// The minimal valid object of the kind. Built on first use.
     minimal: OnceCell<Option<Json>>,
-    /// The namespace of the latest request, as JSON and converted.
+    /// The namespace of the latest request, as JSON and as a [`Namespace`].
     last_namespace: RefCell<Option<(Json, Namespace)>>,
     /// The constraints for which a request was already built.
     tried: HashSet<InputConstraints>,

@@ -20,7 +20,7 @@ pub(crate) struct ExprRef {
 }
 
 impl ExprRef {
-    /// Returns the node `id` of the same expression.
+    /// Returns the node `id` of the expression that contains this node.
     pub(crate) fn with_id(self, id: ExprId) -> Self {
         Self { id, ..self }
     }

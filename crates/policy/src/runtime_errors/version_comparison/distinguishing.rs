@@ -1,9 +1,9 @@
 //! Searches for requests for which a changed validation or match condition has different results in the two versions.
 //!
-//! The solver combines the conditions of both versions: the old expression has one result, the new expression has the
-//! other, and all other conditions are true. The solutions are refined with trial values for the inputs of the changed
-//! expressions, because the solver interprets only some functions. A request that other validations deny is changed
-//! until only the changed condition determines the decision.
+//! The solver combines the conditions of both versions: the old and the new expression have opposite results, and all
+//! other conditions are true. The solutions are refined with trial values for the inputs of the changed expressions,
+//! because the solver interprets only some functions. A request that other validations deny is changed until only the
+//! changed condition determines the decision.
 
 use std::rc::Rc;
 
@@ -119,7 +119,8 @@ impl<'a> Side<'a> {
     }
 }
 
-/// A request for which the results of the changed condition differ, although the decisions may be the same.
+/// A request for which the changed condition has different results in the two versions. The decisions of the versions
+/// may be equal.
 struct Candidate {
     constraints: InputConstraints,
     evaluations: [Evaluation; 2],
@@ -134,7 +135,7 @@ struct PairSearch<'s, 'a, 'c, 'n> {
     /// Two flags, one for each result of the changed condition in the old version: false, then true. A flag is true if
     /// the search found a request with this result for which the decisions differ.
     is_done: [bool; 2],
-    /// The requests for which the results of the condition differ, but the decisions are the same.
+    /// The requests for which the condition has different results in the two versions, but the decisions are equal.
     undecided: Vec<Candidate>,
     /// The constraints of requests to which trial values are added.
     bases: Vec<InputConstraints>,

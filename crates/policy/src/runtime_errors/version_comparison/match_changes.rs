@@ -1,5 +1,5 @@
-//! Finds requests that only one of two versions of a policy matches, or that different bindings select in the two
-//! versions.
+//! Finds requests that only one of two versions of a policy matches, or for which the matching bindings of the two
+//! versions differ.
 //!
 //! Some candidates have the labels that the selectors of a version require. In other candidates, one of these labels is
 //! changed. The results are matchResources that select the candidates that the two versions match differently. Other
@@ -43,7 +43,7 @@ const MAX_NAMES: usize = 4;
 /// A name for objects, and a value for labels, that rules and selectors are unlikely to mention.
 const OTHER: &str = "example";
 
-/// The namespace of candidates if no selector mentions one.
+/// The namespace of candidates if no selector mentions a namespace.
 const NAMESPACE: &str = "default";
 
 /// The label that contains the name of a namespace.
@@ -219,9 +219,9 @@ fn selector_of(labels: &Labels) -> LabelSelector {
     }
 }
 
-/// Returns matchResources that select requests for which the versions differ: only one version matches them, or
-/// different bindings select them. `bindings` contains the bindings of each version. Requests that only one version may
-/// deny come first.
+/// Returns matchResources that select requests for which the versions differ: only one version matches the requests, or
+/// the matching bindings of the two versions differ. `bindings` contains the bindings of each version. Requests that
+/// only one version may deny come first.
 #[must_use]
 pub fn differing_matches(
     policies: [&CompiledPolicy; 2],

@@ -2,8 +2,9 @@
 //! before and after a change.
 //!
 //! The search for examples ([`super::examples`]) generates the requests. For two Kubernetes versions, further requests
-//! reach the nodes that a change between them may affect ([`crate::version_changes`]). For a changed policy, further
-//! requests have trial values for the inputs of the changed expressions. Each request is evaluated under both versions.
+//! reach the nodes that a change between these versions may affect ([`crate::version_changes`]). For a changed policy,
+//! further requests have trial values for the inputs of the changed expressions. Each request is evaluated under both
+//! versions.
 
 mod changed_conditions;
 mod distinguishing;
@@ -139,9 +140,9 @@ pub fn compare_versions(
     )
 }
 
-/// Generates requests for a policy and for its changed version, and evaluates each request with both. The requests
-/// match `match_resources`, the matchResources of a binding. If `is_cancelled` becomes true, the search and the running
-/// evaluation end.
+/// Generates requests for a policy and for its changed version, and evaluates each request with both versions. The
+/// requests match `match_resources`, the matchResources of a binding. If `is_cancelled` becomes true, the search and
+/// the running evaluation end.
 #[must_use]
 pub fn compare_policies(
     [old, new]: [&CompiledPolicy; 2],
@@ -187,7 +188,8 @@ pub(super) fn distinguishing_requests(
     comparer.comparison.differences
 }
 
-/// Returns the indices of the expressions of `policy` that have no equal expression with the same role in `other`.
+/// Returns the indices of the expressions of `policy` for which `other` has no expression with an equal source and
+/// role.
 fn changed_expressions(policy: &CompiledPolicy, other: &CompiledPolicy) -> Vec<usize> {
     let key = |it: &PolicyExpression| (it.role, Arc::clone(&it.text));
     let others: HashSet<_> = other.expressions().iter().map(key).collect();
@@ -570,8 +572,8 @@ impl<'n> Comparer<'n> {
                 }
             }
         }
-        // The search found no request that only the new version denies. Such a request shows the effect better, so a
-        // request with a difference is varied to find one.
+        // The search found no request that only the new version denies. Such a request would show the effect better, so
+        // variants of a request with a difference are tried.
         let Some(failing) = failing else { return };
         self.try_validations(builder, &failing, validations);
     }
@@ -681,7 +683,7 @@ impl<'n> Comparer<'n> {
     }
 }
 
-/// Returns constraints of updates that change a list or map from null, which is its unset value, to an empty one.
+/// Returns constraints of updates that change a list or map from null (not set) to empty.
 fn null_and_empty(builder: &RequestBuilder<'_>) -> Vec<InputConstraints> {
     let object = FieldPath::new(Root::Object);
     let paths = builder.object.nullable_lists(&object, 0).into_iter();

@@ -66,7 +66,7 @@ impl CounterfactualSet {
 /// A list of terms, each with the value that it must have.
 #[derive(Clone, Debug, Default)]
 struct Counterfactual {
-    /// Terms that had a different value, or no value, in the recorded evaluation.
+    /// Terms that had no value in the recorded evaluation, or a value other than the required one.
     changed: Vec<Atom>,
     /// Terms that already had the required value in the recorded evaluation.
     kept: Vec<Atom>,
@@ -179,7 +179,7 @@ impl Evaluation<'_> {
 
     /// Returns true if `atom` only requires that a root variable is not null, and no change of the terms `changed` can
     /// affect this. Only the operation and the policy determine whether the variable is null. Returns false if one of
-    /// `changed` tests the same variable for null or reads the operation.
+    /// `changed` tests this variable for null or reads the operation.
     fn stays(&self, atom: Atom, changed: &[Atom]) -> bool {
         let Some(root) = self.root_there(atom) else {
             return false;
@@ -506,8 +506,8 @@ impl Evaluation<'_> {
         let index = if whole.n == 1 {
             first
         } else {
-            // In nested macros, the last evaluation of the test determined the result if no earlier one had the same
-            // result.
+            // In nested macros, the last evaluation of the test determined the result if no earlier evaluation had the
+            // result of the last one.
             let last = of_test.n.checked_sub(1).filter(|last| *last == first)?;
             of_test.times.get(usize::try_from(last).ok()?)?;
             let since = *range

@@ -301,7 +301,7 @@ fn names_of_variables_are_corrected() {
             ),
             (
                 "input.parameters.max > 1",
-                "write `params`, the param object of the binding, which requires a paramKind in the spec",
+                "write `params`, the param object of the binding; it requires a paramKind in the spec",
             ),
             ("has('object.spec.paused')", "has(object.spec.paused)"),
             (

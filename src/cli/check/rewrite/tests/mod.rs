@@ -109,7 +109,7 @@ fn idioms_of_other_languages_are_corrected() {
         ),
         (
             "request.userInfo.groups != 'admins'",
-            "write `!('admins' in request.userInfo.groups)` if the list must not contain it, or `request.userInfo.groups != ['admins']`; the API server rejects the policy",
+            "write `!('admins' in request.userInfo.groups)` if the list must not contain the item, or `request.userInfo.groups != ['admins']`; the API server rejects the policy",
         ),
         (
             "object.metadata.name in ['a'] || 'b' || 'c'",

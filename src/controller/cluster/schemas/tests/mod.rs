@@ -232,7 +232,7 @@ async fn redirected_document_is_requested_again_without_hash() {
     assert_eq!(paths(&log), ["/a?hash=1", "/a"]);
 }
 
-/// If a document changes and changes back, its URL is the same again. So the index does not show the change.
+/// If a document changes and changes back, it gets its first URL again, so the index does not show the change.
 #[tokio::test(start_paused = true)]
 async fn reverted_document_is_read_again() {
     let moved_back = Arc::new(std::sync::atomic::AtomicBool::new(false));
