@@ -135,7 +135,8 @@ pub(in crate::cli) fn plan_with(
 /// `ask` reads the data of a cluster, or returns `None` if no cluster is used. Applies fixes and writes a baseline if
 /// flags request this.
 ///
-/// # Errors Returns an error if fixes are requested for standard input or for a cluster. Also returns an error if the
+/// # Errors
+/// Returns an error if fixes are requested for standard input or for a cluster. Also returns an error if the
 /// cluster or the built-in schemas cannot be read, or the baseline cannot be written.
 pub(in crate::cli) fn run(
     args: &CheckArgs,

@@ -83,7 +83,8 @@ pub struct Levels {
 impl Levels {
     /// Sets the level of a rule, or of all rules without a level of their own.
     ///
-    /// # Errors Returns an error if no rule has this id, or if the rule already has another level.
+    /// # Errors
+    /// Returns an error if no rule has this id, or if the rule already has another level.
     pub fn set(&mut self, id: &str, level: Level) -> Result<(), LevelError> {
         let before = if id == ALL {
             self.all.replace(level)

@@ -251,7 +251,8 @@ pub(super) async fn definitions(
 ///
 /// [`Definition::rejection`] is `None`, since the API server has accepted the definition.
 ///
-/// # Errors Returns the reason if the definition cannot be read, or if its generation is not that of `entry`.
+/// # Errors
+/// Returns the reason if the definition cannot be read, or if its generation is not that of `entry`.
 pub(super) async fn definition(
     context: &Context,
     entry: &Entry,

@@ -345,3 +345,20 @@ fn unknown_characters_are_replaced() {
         ],
     );
 }
+
+#[test]
+fn comparison_methods_without_overload_are_corrected_to_compare_to() {
+    assert_corrected(
+        "expression",
+        &[
+            (
+                "!quantity(object.metadata.name).isLessThanOrEqualTo(quantity('1Gi'))",
+                "!(quantity(object.metadata.name).compareTo(quantity('1Gi')) <= 0)",
+            ),
+            (
+                "semver(object.metadata.name).gte(semver('1.2.3'))",
+                "semver(object.metadata.name).compareTo(semver('1.2.3')) >= 0",
+            ),
+        ],
+    );
+}

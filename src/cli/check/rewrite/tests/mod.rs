@@ -526,14 +526,6 @@ fn expressions_of_other_languages_are_corrected() {
             "object.metadata.name == 'a'",
         ),
         (
-            "!quantity(object.metadata.name).isLessThanOrEqualTo(quantity('1Gi'))",
-            "!(quantity(object.metadata.name).compareTo(quantity('1Gi')) <= 0)",
-        ),
-        (
-            "semver(object.metadata.name).gte(semver('1.2.3'))",
-            "semver(object.metadata.name).compareTo(semver('1.2.3')) >= 0",
-        ),
-        (
             "object.spec.template.metadata.labels.get('a', 'b') == 'c'",
             "object.spec.template.metadata.labels[?'a'].orValue('b') == 'c'",
         ),
