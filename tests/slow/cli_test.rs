@@ -452,7 +452,7 @@ fn kyverno_suite_has_params_of_all_files() {
         let of_directory = test::convert::run(&options(folder.clone())).unwrap();
         let problem = of_directory.diagnostics().concat();
         assert!(
-            problem.contains("because it has no directory `tests`; pass "),
+            problem.contains("it lacks the subdirectory `tests`; pass "),
             "{problem}"
         );
         assert!(
