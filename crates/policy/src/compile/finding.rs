@@ -16,7 +16,7 @@ pub struct CompileFinding {
     pub field_ref: String,
     /// The effect of the problem in the API server.
     pub kind: CompileFindingKind,
-    /// The problem.
+    /// The problem. [`Cause::message`] is its text.
     pub cause: Cause,
     /// The effect on a request if the expression fails.
     pub consequence: Consequence,
@@ -157,7 +157,7 @@ pub struct CompileError {
     pub type_: CompileErrorType,
     /// The effect of the problem in the API server.
     pub kind: CompileFindingKind,
-    /// The problem.
+    /// The problem. [`Cause::message`] is its text.
     pub cause: Cause,
 }
 

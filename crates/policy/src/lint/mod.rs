@@ -27,6 +27,7 @@ mod patterns;
 mod positions;
 mod prose;
 mod quantifiers;
+mod ranges;
 mod repeats;
 mod required_scope;
 mod rules;
@@ -67,6 +68,7 @@ pub fn find(
     lints.extend(operations::find(policy, mapper, schemas));
     lints.extend(operations::absent_metadata(policy, mapper));
     lints.extend(operations::misspelled_options(policy));
+    lints.extend(ranges::find(policy));
     lints.extend(required_scope::find(policy, mapper));
     lints.extend(templates::find(policy));
     lints

@@ -205,12 +205,12 @@ rules! {
         ),
         "Remove the resource from the rule, and restrict write access with RBAC. Policies, their bindings, TokenReviews, SubjectAccessReviews and similar reviews are exempt from all policies.";
     FailingCall "failing-call":
-        "a call fails whenever it is evaluated",
+        "a call fails whenever it is evaluated, or may exhaust the memory of the API server",
         expression(
             "quantity(string(object.spec.replicas)).isLessThan(quantity('512MB'))",
             "quantity(string(object.spec.replicas)).isLessThan(quantity('512M'))",
         ),
-        "Correct the literal argument. The message contains the evaluator's error. With failurePolicy Fail, each request that reaches the call is denied.";
+        "Correct the literal argument. The message contains the evaluator's error. With failurePolicy Fail, each request that reaches the call is denied. In Kubernetes 1.34 to 1.36, `lists.range(n)` creates all numbers before the cost limit applies: compare `n` with a maximum first.";
     FailingConversion "failing-conversion":
         "a string from the request, or a default, is converted without a check of its format",
         expression(
