@@ -657,7 +657,7 @@ recipe_home() {
   esac
 }
 
-# Replaces a value in all files of the repository, and renames the files that contain the API group.
+# Replaces a value in all files of the repository, and renames the files whose paths contain the old value.
 change_home() {
   local key=$1 old file
   old=$(sed -n "s|^$key=||p" release/home)

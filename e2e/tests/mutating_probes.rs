@@ -1,5 +1,5 @@
 //! Compares probes of mutating policies with a real API server. `kubectl vap test` must report the mutated object of a
-//! dry run. A probe must pass if it expects the object or the rejection of the dry run.
+//! dry run. A probe must pass if it expects the outcome of the dry run: the object or an error.
 
 #![allow(
     clippy::indexing_slicing,

@@ -696,7 +696,7 @@ async fn unserved_mutating_policies_are_not_requested() {
         .unwrap();
     let deadline = Instant::now() + TIMEOUT;
     while !(controller.log().unwrap())
-        .contains("are not served: they are watched when the cluster serves them")
+        .contains("are not served; the controller will watch them once the cluster serves them")
     {
         assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -31,12 +31,12 @@ fn check(kind: TableKind, fewest: usize) {
 }
 
 #[test]
-fn expressions_have_the_results_of_each_version() {
+fn expressions_have_recorded_results_in_each_version() {
     check(TableKind::Expressions, 300);
 }
 
 #[test]
-fn admissions_have_the_results_of_each_version() {
+fn admissions_have_recorded_results_in_each_version() {
     check(TableKind::Admissions, 30);
 }
 
@@ -46,22 +46,22 @@ fn policies_compile_as_in_each_version() {
 }
 
 #[test]
-fn policies_have_the_warnings_of_each_version() {
+fn policies_have_recorded_warnings_in_each_version() {
     check(TableKind::TypeChecks, 40);
 }
 
 #[test]
-fn definitions_have_the_errors_and_costs_of_each_version() {
+fn definitions_have_recorded_errors_and_costs_in_each_version() {
     check(TableKind::Definitions, 15);
 }
 
 #[test]
-fn custom_resources_have_the_results_of_each_version() {
+fn custom_resources_have_recorded_results_in_each_version() {
     check(TableKind::CustomResources, 10);
 }
 
 #[test]
-fn mutations_have_the_results_of_each_version() {
+fn mutations_have_recorded_results_in_each_version() {
     check(TableKind::Mutations, 3);
 }
 

@@ -529,7 +529,7 @@ pub struct InitArgs {
 /// The arguments of `completion`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionArgs {
-    /// The shell, or kubectl
+    /// The program that uses the script: a shell or kubectl
     #[arg(value_name = "SHELL")]
     pub shell: CompletionShell,
 }

@@ -50,7 +50,8 @@ pub fn policy(text: &str) -> Option<bool> {
     Some(policy.spec.is_some())
 }
 
-/// Parses `text` as a binding, and stores the binding. Also parses `text` as an object of each kind of `--follow`.
+/// Parses `text` as a binding, and stores the binding. Also parses `text` as an object of each kind that
+/// `--follow` accepts.
 pub fn other_kinds(text: &str) {
     if let Ok(WireValidatingBinding(binding)) = serde_json::from_str(text) {
         Bindings::default().put(binding, EventSource::Watched);

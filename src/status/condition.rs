@@ -211,75 +211,76 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// `Compiled` True.
+    /// `Compiled` is True.
     AllExpressionsCompile,
-    /// `Compiled` False: the API server rejects an expression. `TypeChecked` Unknown: no expression compiles.
+    /// `Compiled` is False: the API server rejects an expression. `TypeChecked` is Unknown: no expression compiles.
     CompilationFailed,
-    /// `Compiled` False: the API server accepts an expression but cannot evaluate it safely.
+    /// `Compiled` is False: the API server accepts an expression but cannot evaluate it safely.
     UnsafeExpression,
-    /// `Compiled` Unknown, and `TypeChecked` Unknown for a CustomResourceDefinition: this controller does not support
-    /// an expression that is valid CEL.
+    /// `Compiled` is Unknown, and `TypeChecked` is Unknown for a CustomResourceDefinition: this controller does not
+    /// support an expression that is valid CEL.
     UnsupportedExpression,
-    /// Unknown for conditions other than `Ready` and `Stalled`: the policy or a binding has a field that this
+    /// A condition other than `Ready` and `Stalled` is Unknown: the policy or a binding has a field that this
     /// controller does not know, because the API server is newer than the supported versions.
     UnknownField,
-    /// Unknown for `Compiled`, `TypeChecked` and `ResourcesMatched`: the check of this policy panicked.
+    /// `Compiled`, `TypeChecked` or `ResourcesMatched` is Unknown: the check of this policy panicked.
     InternalError,
-    /// Unknown for `Compiled`, `TypeChecked` and `ResourcesMatched`: the check of this policy exceeded its time limit.
+    /// `Compiled`, `TypeChecked` or `ResourcesMatched` is Unknown: the check of this policy exceeded its time limit.
     DeadlineExceeded,
-    /// `TypeChecked` True: all kinds were checked, without warnings.
+    /// `TypeChecked` is True: all kinds were checked, without warnings.
     NoWarnings,
-    /// `TypeChecked` True: there are no warnings, but some kinds or expressions could not be checked.
+    /// `TypeChecked` is True: there are no warnings, but some kinds or expressions could not be checked.
     PartiallyChecked,
-    /// `TypeChecked` False: an expression has warnings.
+    /// `TypeChecked` is False: an expression has warnings.
     ExpressionWarnings,
-    /// `TypeChecked` Unknown: the rules match no kind that can be checked.
+    /// `TypeChecked` is Unknown: the rules match no kind that can be checked.
     NoTypesToCheck,
-    /// `TypeChecked` Unknown: no matched kind has a usable schema.
+    /// `TypeChecked` is Unknown: no matched kind has a usable schema.
     SchemaUnavailable,
-    /// `ResourcesMatched` True: a rule matches a served resource.
+    /// `ResourcesMatched` is True: a rule matches a served resource.
     ResourcesServed,
-    /// `ResourcesMatched` False: no rule matches a served resource, so the policy is never evaluated. `Bound` False: the
-    /// rules of no binding match a served resource.
+    /// `ResourcesMatched` is False: no rule matches a served resource, so the policy is never evaluated. `Bound` is
+    /// False: the rules of no binding match a served resource.
     NoServedResources,
-    /// `ResourcesMatched` False: the rules match only resources that are exempt from admission policies.
+    /// `ResourcesMatched` is False: the rules match only resources that are exempt from admission policies.
     ExemptResources,
-    /// `ResourcesMatched`, `ParamsResolved` Unknown: an API group could not be discovered.
+    /// `ResourcesMatched` or `ParamsResolved` is Unknown: an API group could not be discovered.
     DiscoveryIncomplete,
-    /// `ParamsResolved` True: the policy has no paramKind.
+    /// `ParamsResolved` is True: the policy has no paramKind.
     ParamsNotRequired,
-    /// `ParamsResolved` True: the paramKind is served. No binding refers to existing params, and no missing params deny
-    /// requests.
+    /// `ParamsResolved` is True: the paramKind is served. No binding refers to existing params, and no missing params
+    /// deny requests.
     ParamKindServed,
-    /// `ParamsResolved` False: the paramKind is not served, and no CRD defines it.
+    /// `ParamsResolved` is False: the paramKind is not served, and no CRD defines it.
     ParamKindNotFound,
-    /// `ParamsResolved` False: a CRD defines the paramKind, but the kind or its version is not served.
+    /// `ParamsResolved` is False: a CRD defines the paramKind, but the kind or its version is not served.
     ParamKindNotServed,
-    /// `ParamsResolved` True: a binding refers to existing params, and no missing params deny requests.
+    /// `ParamsResolved` is True: a binding refers to existing params, and no missing params deny requests.
     ParamsFound,
-    /// `ParamsResolved` False: the params of a binding with parameterNotFoundAction Deny do not exist.
+    /// `ParamsResolved` is False: the params of a binding with parameterNotFoundAction Deny do not exist.
     ParamsNotFound,
-    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: the controller is not allowed to read the required objects.
+    /// `ParamsResolved`, `Bound` or `ProbesPassed` is Unknown: the controller is not allowed to read the required
+    /// objects.
     NotPermitted,
-    /// `Bound` True: bindings enforce the policy.
+    /// `Bound` is True: bindings enforce the policy.
     BindingsFound,
-    /// `Bound` False: no binding refers to the policy.
+    /// `Bound` is False: no binding refers to the policy.
     NoBindings,
-    /// `Bound` False: the API server cannot use a binding.
+    /// `Bound` is False: the API server cannot use a binding.
     BindingsInvalid,
-    /// `ProbesPassed` True: all probes pass.
+    /// `ProbesPassed` is True: all probes pass.
     ProbesPassed,
-    /// `ProbesPassed` False: a case of a probe failed.
+    /// `ProbesPassed` is False: a case of a probe failed.
     ProbesFailed,
-    /// `ProbesPassed` Unknown: the policy has no probes.
+    /// `ProbesPassed` is Unknown: the policy has no probes.
     NoProbes,
-    /// `ProbesPassed` Unknown: a probe cannot be evaluated yet.
+    /// `ProbesPassed` is Unknown: a probe cannot be evaluated yet.
     ProbesPending,
-    /// `Ready` False in the status of a probe: the policy does not exist.
+    /// `Ready` is False in the status of a probe: the policy does not exist.
     PolicyNotFound,
-    /// `Ready` True: no problem was found.
+    /// `Ready` is True: no problem was found.
     Ready,
-    /// `Ready`, `Bound` or `ParamsResolved` Unknown: the inputs of the condition are not available yet.
+    /// `Ready`, `Bound` or `ParamsResolved` is Unknown: the inputs of the condition are not available yet.
     Pending,
 }
 

@@ -192,7 +192,7 @@ fn delete_operation_in_mutating_policy_causes_no_absent_object_finding() {
 }
 
 #[test]
-fn binding_that_matches_no_request_hides_no_absent_field_findings() {
+fn absent_field_findings_remain_if_binding_matches_no_request() {
     let policy = policy("a", "CREATE", "object.metadata.labels.size() > 0");
     for resources in [
         "resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [daemonsets]}]",

@@ -425,7 +425,7 @@ fn has_error(evaluation: &Evaluation) -> bool {
 }
 
 #[test]
-fn witnesses_of_repository_policies_fail() {
+fn evaluation_fails_for_witnesses_of_parity_policies() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let paths = vec![root.join("parity/policies")];
     let input = Input::load(&paths, KindFilter::Policies, &mut Cursor::new(b""));

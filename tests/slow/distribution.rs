@@ -221,7 +221,7 @@ fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
 }
 
 #[test]
-fn action_builds_plugin_with_its_own_toolchain() {
+fn action_ignores_toolchain_of_calling_repository() {
     let folder = directory("action-build");
     // The repository that uses the action may have its own toolchain file.
     fs::write(

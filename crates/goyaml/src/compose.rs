@@ -359,7 +359,7 @@ pub(super) fn insert(
     }
 }
 
-/// Converts a scalar to JSON like kubectl. An integer above `i64::MAX` becomes a float.
+/// Converts a scalar to JSON, as kubectl does. An integer above `i64::MAX` becomes a float.
 fn json(scalar: Scalar) -> Result<Value, String> {
     Ok(match scalar {
         Scalar::Null => Value::Null,

@@ -38,7 +38,7 @@ pub struct Row {
     pub status_object: Option<StatusObjectKind>,
     /// Other names for the resource on the command line.
     pub aliases: &'static [&'static str],
-    /// The noun for a subject of the kind in messages.
+    /// The noun that messages use for a subject of this kind.
     pub noun: &'static str,
     /// The noun for the part of a subject that an API server evaluates for a request, as used in messages.
     pub evaluated: &'static str,

@@ -128,7 +128,8 @@ pub struct Report {
     pub n_rounds: usize,
     /// The number of changes.
     pub n_changes: usize,
-    /// The sum of the affected statuses of all changes.
+    /// The maximum number of statuses that a change affects, added up over all changes. A status that exists before and
+    /// after the change counts twice.
     pub n_affected: u64,
     /// The number of status writes.
     pub n_writes: u64,

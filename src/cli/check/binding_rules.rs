@@ -62,7 +62,7 @@ pub(super) fn check(
     findings
 }
 
-/// Removes a note about unknown resources of a binding if a policy has the same note.
+/// Removes a binding's note about unknown resources if a policy has a note with the same message.
 pub(super) fn remove_repeated_notes(findings: &mut Vec<Finding>) {
     let of_policies: HashSet<String> = findings
         .iter()

@@ -69,7 +69,7 @@ pub(super) fn add_always_false(
     }
 }
 
-/// Adds a finding if `policy` denies requests of the cluster's components under the bindings of the input.
+/// Adds a finding if `policy` denies requests of the cluster's components. `bindings` are the bindings in the input.
 pub(super) fn check(
     policy: &Object<RequestPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],

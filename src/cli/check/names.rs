@@ -41,7 +41,8 @@ pub(super) fn duplicates(inputs: &[&Input], crds: &[&Object<Crd>]) -> Vec<Findin
     findings
 }
 
-/// Adds findings about objects with the name of an earlier object, unless the two objects are equal.
+/// Adds a finding for each object that has the name of an earlier object. Equal objects, and objects in different
+/// directories, are not reported.
 fn duplicate_names<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut Vec<Finding>) {
     let mut by_name: BTreeMap<&str, &Object<T>> = BTreeMap::new();
     for object in objects.iter().copied() {

@@ -427,8 +427,7 @@ fn mutation<'a>(old: Side<'a>, new: Side<'a>) -> Option<Cause> {
     }
     let objects = |side: Side<'a>| side.result().and_then(|it| it.mutation.as_ref());
     let (of_old, of_new) = (objects(old), objects(new));
-    // A version without a mutation leaves the object unchanged. Its result is the object before the other version's
-    // mutation.
+    // Both versions receive the same object. A version without a mutation returns this object.
     let before = of_old.or(of_new).map(|[before, _]| before);
     let after = |objects: Option<&'a [_; 2]>| objects.map(|[_, after]| after).or(before);
     let diff = after(of_old).zip(after(of_new));

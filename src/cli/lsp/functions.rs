@@ -78,7 +78,7 @@ pub(super) const MACROS: &[Macro] = &[
         "map",
         &["x", "value"],
         "list",
-        "A list with the value for each element of the list or key of the map.",
+        "A list with one value for each element of the list, or for each key of the map.",
     ),
     collection_macro(
         "transformList",

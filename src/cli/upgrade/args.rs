@@ -41,8 +41,8 @@ Exit status:
 /// The arguments of `kubectl vap upgrade-check`.
 #[derive(Debug, clap::Args)]
 pub struct UpgradeArgs {
-    /// Files and directories with policies and the objects that they need: bindings, params, namespaces, probes;
-    /// - is standard input, vap/NAME is a policy of a cluster
+    /// Files and directories with policies and the objects that they need (bindings, params, namespaces, probes), or -
+    /// for standard input; vap/NAME is a policy of a cluster
     #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
     /// The version before the upgrade, 1.30 to 1.36, such as 1.34 or 1.36.4; required without a cluster [default: the

@@ -54,7 +54,7 @@ pub struct UpgradeSummary {
     pub changed: usize,
     /// The policies that have only changes of the classes TAKEN, AUDIT or TEXT, and are not undecided.
     pub informed: usize,
-    /// The policies without a change that were compared for at least one request.
+    /// The policies that have no change and were compared for at least one request.
     pub unchanged: usize,
     /// The policies for which an effect of the upgrade is possible but unknown. They have no change, or only changes of
     /// the classes AUDIT and TEXT.

@@ -183,7 +183,7 @@ fn log_failure(context: &Context, probe: &Probe, error: &Error) {
             probe = name,
             %error,
             "the API server rejects the status of this probe: install the CustomResourceDefinition policyprobes.{} \
-             of this version; retrying until then",
+             of the controller's version; retrying until then",
             Probe::group(&())
         ),
         ErrorReason::TooLarge => tracing::error!(

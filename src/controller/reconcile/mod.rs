@@ -438,8 +438,8 @@ fn log_failure(context: &Context, id: &SubjectId, failure: &ReconcileError, retr
             policy = id.to_string(),
             error = %failure,
             retry_in,
-            "the API server rejects the conditions of {}: install the CustomResourceDefinition {}.vap-status.dev of this version; \
-             retrying until then",
+            "the API server rejects the conditions of {}: install the CustomResourceDefinition \
+             {}.vap-status.dev of the controller's version; retrying until then",
             id.kind.plural(),
             object.plural
         );

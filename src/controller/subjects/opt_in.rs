@@ -157,7 +157,7 @@ impl OptInState {
         self.watches.subjects.is_none()
     }
 
-    /// Returns true if subjects, bindings and status objects were listed. Statuses cannot be computed before.
+    /// Returns true if subjects, bindings and status objects were listed. Before that, statuses cannot be computed.
     pub(crate) fn is_known(&self) -> bool {
         let state = self.lock();
         let has_bindings = self.kind.row().bindings.is_some();

@@ -27,7 +27,7 @@ struct Retained {
 
 impl StaleConditions {
     /// Records whether a condition of the policy is retained (`is_kept`). Returns true if conditions have been retained
-    /// for so long that the note is due.
+    /// for at least [`MAX_PAUSE`], so that their messages must have the note.
     pub(crate) fn is_stale(&self, policy: &SubjectId, is_kept: bool, now: Instant) -> bool {
         let mut policies = self.lock();
         if !is_kept {

@@ -67,8 +67,8 @@ impl Subject {
         matches!(self, Self::CustomResourceDefinition(rules) if rules.has_some)
     }
 
-    /// Returns true if an evaluation error denies the request (`failurePolicy: Fail`). For a webhook configuration, one
-    /// such webhook is sufficient.
+    /// Returns true if an evaluation error denies the request (`failurePolicy: Fail`). For a webhook configuration,
+    /// returns true if at least one of its webhooks has `failurePolicy: Fail`.
     pub(crate) fn fails_closed(&self) -> bool {
         match self {
             Self::CustomResourceDefinition(_) => true,

@@ -37,7 +37,7 @@ fn message_has_field_and_consequence_if_condition_compiled_is_false() {
 
 /// An API server that is too new may have the function that the expression calls.
 #[test]
-fn condition_compiled_is_unknown_for_unsupported_expression_in_too_new_version() {
+fn compiled_is_unknown_for_unsupported_expression_in_too_new_version() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![finding(CompileFindingKind::Unsupported, "no function")];
         facts.server.version = KubernetesVersion::new(99);
@@ -70,7 +70,7 @@ fn condition_compiled_is_unknown_for_unsupported_expression_in_too_new_version()
 }
 
 #[test]
-fn message_of_condition_compiled_shows_lowest_api_server_version() {
+fn compiled_message_shows_lowest_api_server_version() {
     let facts = Facts::sound().with(|facts| {
         facts.server = ClusterVersion {
             version: KubernetesVersion::new(35).with_patch(4),
@@ -86,7 +86,7 @@ fn message_of_condition_compiled_shows_lowest_api_server_version() {
 }
 
 #[test]
-fn condition_compiled_is_false_for_unsafe_expression() {
+fn compiled_is_false_for_unsafe_expression() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsafe, "panics")]);
     check(

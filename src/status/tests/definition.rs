@@ -157,7 +157,7 @@ fn message_about_invalid_message_expression_states_that_no_request_is_denied() {
 }
 
 #[test]
-fn condition_type_checked_is_false_for_errors_other_than_compile_errors() {
+fn type_checked_is_false_for_errors_other_than_compile_errors() {
     let costly = "self.names.all(a, self.names.all(b, self.names.all(c, a != b || b != c)))";
     let desired = computed(&[spec(&json!([{"rule": costly}])), spec(&json!([]))]);
     let (state, text) = summary(&desired, ConditionType::TypeChecked);
@@ -191,7 +191,7 @@ fn condition_type_checked_is_false_for_errors_other_than_compile_errors() {
 }
 
 #[test]
-fn condition_compiled_is_unknown_if_schema_has_other_errors() {
+fn compiled_is_unknown_if_schema_has_other_errors() {
     let odd = json!({"properties": {"size": {"type": "integer"}},
         "x-kubernetes-validations": [{"rule": "self.sise > 0"}]});
     let desired = computed(&[odd, spec(&json!([]))]);
@@ -204,7 +204,7 @@ fn condition_compiled_is_unknown_if_schema_has_other_errors() {
 }
 
 #[test]
-fn condition_compiled_is_unknown_for_unreadable_definition() {
+fn compiled_is_unknown_for_unreadable_definition() {
     let desired = compute_from(&RuleFindings::unreadable("it nests too deeply"));
     let (state, text) = summary(&desired, ConditionType::Compiled);
     assert_eq!(state, "Unknown/UnsupportedExpression");

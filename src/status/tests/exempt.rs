@@ -11,7 +11,7 @@ fn exempt(resource: &str, by_wildcard: bool) -> ExemptResource {
 }
 
 #[test]
-fn condition_resources_matched_is_false_if_all_resources_are_exempt() {
+fn resources_matched_is_false_if_all_resources_are_exempt() {
     let facts = |modify: &dyn Fn(&mut Matches)| {
         Facts::sound().with(|facts| {
             facts.matches = Matches {
@@ -58,7 +58,7 @@ fn condition_resources_matched_is_false_if_all_resources_are_exempt() {
 }
 
 #[test]
-fn message_of_condition_resources_matched_shows_exempt_resources() {
+fn resources_matched_message_shows_exempt_resources() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.resources[0].by_wildcard = true;
         facts.matches.exempt = vec![

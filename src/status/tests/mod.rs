@@ -284,7 +284,7 @@ fn foreign_condition() -> Condition {
 }
 
 #[test]
-fn condition_ready_is_true_for_valid_policy() {
+fn ready_is_true_for_valid_policy() {
     let desired = Facts::sound().compute(at(100));
     assert_eq!(desired.observed_generation, GENERATION);
     assert_eq!(desired.expression_warnings, []);
@@ -317,7 +317,7 @@ fn condition_ready_is_true_for_valid_policy() {
 }
 
 #[test]
-fn condition_compiled_is_unknown_but_ready_is_true_for_unsupported_expression() {
+fn compiled_is_unknown_but_ready_is_true_for_unsupported_expression() {
     let facts = Facts::sound()
         .with(|facts| facts.findings = vec![finding(CompileFindingKind::Unsupported, "odd()")]);
     check(
@@ -386,7 +386,7 @@ fn condition_whose_deadline_is_exceeded_is_unknown_and_shows_expression() {
 }
 
 #[test]
-fn condition_type_checked_is_unknown_if_compilation_exceeds_deadline() {
+fn type_checked_is_unknown_if_compilation_exceeds_deadline() {
     let facts = Facts::sound().with(|facts| {
         facts.deadline = Some(CheckStep::Compiling);
     });
@@ -410,7 +410,7 @@ fn condition_type_checked_is_unknown_if_compilation_exceeds_deadline() {
 }
 
 #[test]
-fn condition_resources_matched_is_false_if_no_matched_resource_is_served() {
+fn resources_matched_is_false_if_no_matched_resource_is_served() {
     let facts = Facts::sound().with(|facts| {
         facts.matches = Matches {
             unserved: vec![UnservedResource {
@@ -455,7 +455,7 @@ fn condition_resources_matched_is_false_if_no_matched_resource_is_served() {
 }
 
 #[test]
-fn message_of_condition_resources_matched_does_not_count_wildcard_matches() {
+fn resources_matched_message_does_not_count_wildcard_matches() {
     let wildcard = |n: usize| MatchedResource {
         gvr: Gvr::new("example.com", "v1", format!("widgets{n}")),
         gvk: Gvk::new("example.com", "v1", "Widget"),
@@ -489,7 +489,7 @@ fn message_of_condition_resources_matched_does_not_count_wildcard_matches() {
 }
 
 #[test]
-fn message_of_condition_resources_matched_shows_unserved_resources() {
+fn resources_matched_message_shows_unserved_resources() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
@@ -530,7 +530,7 @@ fn undiscovered(facts: &mut Facts) {
 }
 
 #[test]
-fn condition_resources_matched_is_unknown_if_discovery_is_incomplete() {
+fn resources_matched_is_unknown_if_discovery_is_incomplete() {
     let facts = Facts::sound().with(undiscovered);
     check(
         &facts,
@@ -628,7 +628,7 @@ fn retained_verdict_retains_warnings() {
 }
 
 #[test]
-fn condition_params_resolved_is_unknown_for_undiscovered_kind() {
+fn params_resolved_is_unknown_for_undiscovered_kind() {
     let facts = Facts::sound().with(|facts| {
         facts.params = ParamKindState::Undiscovered {
             gvk: limit(),

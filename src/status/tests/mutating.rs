@@ -12,7 +12,7 @@ fn message(facts: &Facts, type_: ConditionType) -> String {
 }
 
 #[test]
-fn condition_probes_passed_is_absent_without_probes() {
+fn probes_passed_is_absent_without_probes() {
     let desired = mutating().compute(at(1));
     let find = |type_| condition::find(&desired.conditions, type_);
     assert!(find(ConditionType::ProbesPassed).is_none());

@@ -269,7 +269,7 @@ fn condition_ready_depends_on_probes() {
 }
 
 #[test]
-fn condition_probes_passed_is_retained_only_during_transient_failures() {
+fn probes_passed_is_retained_only_during_transient_failures() {
     let with_probe = |pending: bool, is_transient: bool| {
         let cases = [("z".to_owned(), "no params".to_owned())];
         let probes = ProbesState::Known(vec![ProbeFacts {
@@ -307,7 +307,7 @@ fn condition_probes_passed_is_retained_only_during_transient_failures() {
 }
 
 #[test]
-fn message_of_condition_probes_passed_shows_unreadable_probe() {
+fn probes_passed_message_shows_unreadable_probe() {
     let probes = ProbesState::Known(vec![ProbeFacts {
         name: "p".into(),
         problem: Some("its spec cannot be read".into()),

@@ -31,7 +31,7 @@ fn check_stalled(facts: &Facts, expect: Option<&str>) {
 }
 
 #[test]
-fn condition_stalled_is_true_if_only_an_edit_helps() {
+fn stalled_is_true_if_only_an_edit_helps() {
     check_stalled(&Facts::sound(), None);
     for (kind, reason) in [
         (CompileFindingKind::Failed, Some("CompilationFailed")),
@@ -61,7 +61,7 @@ fn condition_stalled_is_true_if_only_an_edit_helps() {
 type Problem = (&'static str, fn(&mut Facts));
 
 #[test]
-fn condition_stalled_is_absent_if_change_of_other_object_can_help() {
+fn stalled_is_absent_if_change_of_other_object_can_help() {
     let table: [Problem; 6] = [
         ("no resource is served", |facts| {
             facts.matches = Matches::default();
@@ -133,7 +133,7 @@ fn condition_stalled_ignores_conditions_that_are_not_required() {
 }
 
 #[test]
-fn condition_stalled_is_absent_for_warnings_about_custom_kinds() {
+fn stalled_is_absent_for_warnings_about_custom_kinds() {
     let foreign = |group: &str| Gvk::new(group, "v1", "Widget");
     for (group, expect) in [
         ("batch", Some("ExpressionWarnings")),
@@ -164,7 +164,7 @@ fn condition_stalled_is_absent_for_warnings_about_custom_kinds() {
 }
 
 #[test]
-fn condition_stalled_is_retained_during_outage() {
+fn stalled_is_retained_during_outage() {
     let desired = warned().compute(at(5));
     let waiting = Facts::sound().with(timed_out).after(&warned(), at(5));
     let now = waiting.compute(at(9));
@@ -176,7 +176,7 @@ fn condition_stalled_is_retained_during_outage() {
 }
 
 #[test]
-fn condition_stalled_is_removed_from_corrected_policy() {
+fn stalled_is_removed_from_corrected_policy() {
     let corrected = Facts::sound().after(&warned(), at(5));
     let desired = corrected.compute(at(9));
     assert_eq!(stalled(&desired), None);

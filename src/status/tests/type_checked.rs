@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn condition_type_checked_is_unknown_if_schema_is_unavailable() {
+fn type_checked_is_unknown_if_schema_is_unavailable() {
     let facts = Facts::sound().with(timed_out);
     check(
         &facts,
@@ -72,7 +72,7 @@ fn condition_type_checked_ignores_expressions_that_do_not_compile() {
 }
 
 #[test]
-fn condition_ready_is_true_if_schema_is_permanently_unavailable() {
+fn ready_is_true_if_schema_is_permanently_unavailable() {
     let facts = Facts::sound().with(|facts| {
         timed_out(facts);
         facts.waiting.clear();
@@ -121,7 +121,7 @@ fn partial_type_check_is_used_if_there_is_no_earlier_verdict() {
 }
 
 #[test]
-fn message_of_condition_type_checked_has_numbers_of_kinds() {
+fn type_checked_message_has_numbers_of_kinds() {
     let table: [(usize, usize, usize, &str, &str); 6] = [
         // Numbers of warnings, checked kinds and unchecked kinds; expected verdict; expected message.
         (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
@@ -180,7 +180,7 @@ fn message_of_condition_type_checked_has_numbers_of_kinds() {
 }
 
 #[test]
-fn message_of_condition_type_checked_shows_kinds_matched_by_wildcards() {
+fn type_checked_message_shows_kinds_matched_by_wildcards() {
     let table: [(usize, usize, usize, &str, &str); 4] = [
         // Numbers of checked kinds by name, checked kinds by wildcard and unchecked kinds by wildcard; expected
         // verdict; expected message.
@@ -237,7 +237,7 @@ fn message_of_condition_type_checked_shows_kinds_matched_by_wildcards() {
 }
 
 #[test]
-fn message_of_condition_type_checked_does_not_count_kinds_beyond_limit() {
+fn type_checked_message_does_not_count_kinds_beyond_limit() {
     // The message must not depend on the number of kinds beyond the limit, because each new CRD changes this number.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
@@ -288,7 +288,7 @@ fn message_about_type_warning_does_not_claim_failure() {
 }
 
 #[test]
-fn message_of_condition_type_checked_shows_unchecked_params_and_groups() {
+fn type_checked_message_shows_unchecked_params_and_groups() {
     let facts = Facts::sound().with(|facts| {
         facts.types.params = Some((limit(), false));
         facts.matches.incomplete = vec![("metrics.k8s.io/v1".into(), "503".into())];
@@ -310,7 +310,7 @@ fn message_of_condition_type_checked_shows_unchecked_params_and_groups() {
 }
 
 #[test]
-fn message_of_condition_type_checked_shows_worst_consequence() {
+fn type_checked_message_shows_worst_consequence() {
     let message = |n: usize| {
         let mut findings = warning(&format!("spec.validations[{n}].messageExpression"), "x");
         findings.consequence = Consequence::OtherMessage;

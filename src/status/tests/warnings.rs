@@ -137,7 +137,7 @@ fn warning_budget_shrinks_with_size_of_policy() {
 }
 
 #[test]
-fn message_of_condition_type_checked_has_first_finding() {
+fn type_checked_message_has_first_finding() {
     let table = [
         (
             deployment(),

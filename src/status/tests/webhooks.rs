@@ -58,7 +58,7 @@ fn summary(conditions: &[Condition], type_: ConditionType) -> (String, String) {
 }
 
 #[test]
-fn condition_resources_matched_is_false_if_one_webhook_is_never_called() {
+fn resources_matched_is_false_if_one_webhook_is_never_called() {
     let computed = conditions(vec![
         ("a.example.com", matched(1, &[])),
         ("b.example.com", matched(0, &["x y"])),
@@ -110,7 +110,7 @@ fn kind_shared_by_webhooks_is_counted_once() {
 }
 
 #[test]
-fn condition_resources_matched_is_the_worst_result_of_the_webhooks() {
+fn resources_matched_is_the_worst_result_of_the_webhooks() {
     use super::super::verdict::Evidence::{Complete, Partial, Pending};
     let some = |n| matched(n, &[]);
     let undiscovered = |n_resources| MatchSummary {

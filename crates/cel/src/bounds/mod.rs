@@ -81,7 +81,7 @@ pub struct PartSizes {
 }
 
 impl PartSizes {
-    /// The sizes of an unknown part.
+    /// The sizes of a part about which nothing is known.
     pub const UNKNOWN: Self = Self {
         size: SizeEstimate::UNKNOWN,
         shared: None,

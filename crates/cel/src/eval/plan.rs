@@ -234,7 +234,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Converts `node` to an attribute, to which qualifiers can be appended. Also returns true if the node is a
+    /// Converts `node` to an attribute, to which qualifiers can be appended. The `bool` is true if the node is a
     /// presence test.
     ///
     /// Source: cel-go `interpreter/planner.go`, `relativeAttr`.

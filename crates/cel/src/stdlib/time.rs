@@ -293,7 +293,7 @@ fn milliseconds(_: &EvalBudget, args: &[Value]) -> Result<Value, EvalError> {
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
-    reason = "Go rounds, and the result is at most the number of nanoseconds"
+    reason = "Go rounds in the same way, and the result fits into an i64"
 )]
 fn truncated_double(args: &[Value], unit: i64) -> Result<Value, EvalError> {
     match args {

@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// Compares the node with the value of a `test` operation like upstream's library.
+    /// Compares the node with the value of a `test` operation, as upstream's library does.
     ///
     /// Source: `json-patch.v4` `patch.go`, `lazyNode.equal`.
     ///

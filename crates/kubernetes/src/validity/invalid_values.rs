@@ -70,7 +70,7 @@ const NAMED_LISTS: [&str; 4] = [
 /// Kinds whose object names need not be DNS names.
 const NON_DNS_NAMES: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
-/// Returns true if the elements of the list `name` must have unique names.
+/// Returns true if the elements of the list in the field `name` must have unique names.
 #[must_use]
 pub fn has_unique_names(name: &str) -> bool {
     NAMED_LISTS.contains(&name)

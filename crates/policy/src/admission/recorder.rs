@@ -95,7 +95,7 @@ impl RecordedValue {
         self.values.iter().any(|value| !value.starts_with(ERROR))
     }
 
-    /// Adds the results of the same subexpression in another evaluation of the policy.
+    /// Adds `other`, the results of the same subexpression in another evaluation of the policy.
     pub fn add(&mut self, other: &Self) {
         self.n = self.n.saturating_add(other.n);
         self.is_true |= other.is_true;

@@ -259,7 +259,7 @@ rules! {
             "matchConstraints:\n  resourceRules:\n  - apiGroups: ['']\n    apiVersions: [v1]\n    \
              operations: [UPDATE]\n    resources: [pods/ephemeralcontainers]",
         ),
-        "Use the operation that requests for the subresource have: CONNECT for exec, attach, portforward and proxy; \
+        "Use the operation of requests for the subresource: CONNECT for exec, attach, portforward and proxy; \
          CREATE for binding, eviction and token; UPDATE for the other subresources.";
     ImpossibleValue "impossible-value":
         "a field is compared with, or set to, a value that it never has",
@@ -337,9 +337,9 @@ rules! {
             "object.spec.minReadySeconds != 0 && has(object.spec.minReadySeconds)",
             "has(object.spec.minReadySeconds) && object.spec.minReadySeconds != 0",
         ),
-        "Write the test first: `has(f) && f != 'a'` denies objects without the field, and `!has(f) || f != 'a'` \
-         allows them. Both orders have the same result, because `&&` is false if one operand is false, even if the \
-        other operand fails.";
+        "Write the test before the comparison: `has(f) && f != 'a'` denies objects without the field, and \
+         `!has(f) || f != 'a'` allows them. The order does not change the result: `&&` is false if one operand is \
+         false, and `||` is true if one operand is true, even if the other operand fails.";
     LimitExceeded "limit-exceeded":
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
@@ -357,7 +357,10 @@ rules! {
         "`exists_one()` is false if no element matches, and also if two or more match. Write `exists()`.";
     NewerFunction "newer-function":
         "a function or macro is not available in the API server of --kubernetes-version",
-        words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
+        words(
+            "An expression in policy.yaml calls sort() on a list, and the command is `kubectl vap check policy.yaml \
+             --kubernetes-version 1.34`.",
+        ),
         "Avoid the function, or upgrade the cluster first: the message names the version that adds the function.";
     NoCrds "no-crds":
         "the paths of --crds contain no CustomResourceDefinition",
@@ -668,7 +671,7 @@ rules! {
         ),
         "Use admissionregistration.k8s.io/v1 for policies and bindings, and apiextensions.k8s.io/v1 for a CustomResourceDefinition.";
     WrongDefault "wrong-default":
-        "a validation treats an absent field as a value other than its effective default",
+        "a validation assumes a value other than the effective default for an absent field",
         expression(
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(false)",
             "!object.spec.template.spec.?automountServiceAccountToken.orValue(true)",

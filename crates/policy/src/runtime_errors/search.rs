@@ -717,7 +717,7 @@ fn accepts_other_string(
     })
 }
 
-/// Returns the nodes in the chain of selections and indices that ends at `chain`, outermost first.
+/// Returns `chain` and the nodes inside it: the operand of each selection and index, from the outside to the base.
 fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
     let mut nodes = Vec::new();
     let mut next = Some(chain);

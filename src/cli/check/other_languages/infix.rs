@@ -87,7 +87,7 @@ pub(super) fn arithmetic(source: &TokenText<'_>) -> Option<Proposal> {
     };
     if (1..source.len()).any(is_power) {
         return Some(Proposal::hint(
-            "CEL has no operator for powers: write the product or the number",
+            "CEL has no operator for powers: write a product such as `a * a`, or the number",
         ));
     }
     let (n, operator) = (1..source.len()).find_map(|n| {

@@ -12,7 +12,7 @@ use crate::cli::check::tokens::{MEMBER, RELATION, TokenText};
 /// The CEL expression for a function of a module.
 #[derive(Clone, Copy)]
 enum Form {
-    /// A call of this CEL function with the first argument.
+    /// A call of this CEL function. Its argument is the first argument of the other language's function.
     Function(&'static str),
     /// A test whether the first argument, a list, contains the second argument.
     Item,

@@ -98,7 +98,7 @@ pub(super) fn resource_version(spot: &Spot<'_>, violations: &mut Violations) {
     }
 }
 
-/// Returns the entries of a map of strings: the name, the value, and the byte range of the key.
+/// Returns the entries of a map of strings: the key, the value, and the byte range of the key.
 fn entries<'a>(
     spot: &Spot<'a>,
 ) -> impl Iterator<Item = (&'a str, &'a Node, std::ops::Range<usize>)> {

@@ -226,7 +226,7 @@ impl Source for Page {
             Ok(Some(bytes))
         } else if self.is_single {
             Err(Error::Decode(format!(
-                "a list of one object is longer than {}",
+                "a list response with only one object is larger than {}",
                 mebibytes(MAX_WIRE_OBJECT)
             ))
             .into())

@@ -116,7 +116,7 @@ fn log_served(state: &OptInState, served: Served) {
     match served {
         Served::All(version) => tracing::info!(version, "watching {resource}.{group}"),
         Served::NoPolicies => tracing::info!(
-            "{resource}.{group} are not served: they are watched when the cluster serves them{remedy}"
+            "{resource}.{group} are not served; the controller will watch them once the cluster serves them{remedy}"
         ),
         Served::NoObjects => tracing::warn!(
             "{resource}.{group} cannot be watched: install the CRD {}.vap-status.dev, which holds their conditions",

@@ -80,7 +80,8 @@ pub(crate) struct Refresher {
     unknown_kinds: BTreeSet<String>,
     index: Option<Arc<Index>>,
     is_published: bool,
-    /// The time of the first complete poll: it did not fail, and all CRDs were listed before.
+    /// The time of the first complete poll. A poll is complete if no request of it failed, and if all CRDs were listed
+    /// before it ended.
     complete_since: Option<Instant>,
     has_failed: bool,
     step: Duration,

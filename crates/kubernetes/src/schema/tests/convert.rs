@@ -374,7 +374,7 @@ fn root_of_any_type_is_converted() {
 }
 
 #[test]
-fn nullable_default_and_required_keywords_are_converted() {
+fn keywords_nullable_and_default_and_required_are_converted() {
     let nullable = field(json!({"type": "string", "nullable": true, "default": "x"}));
     assert!(nullable.nullable && nullable.has_default);
     let plain = field(json!({"type": "string", "nullable": false, "default": null}));

@@ -597,7 +597,7 @@ impl ComparisonChecker<'_, '_> {
             if is_string_of_integer && input_type.is_builtin() && !self.converts_to_string {
                 return ComparisonOutcome::Constant(ConstantComparison {
                     rule: Rule::ImpossibleValue,
-                    message: format!("as a string, `{shown}` is a name or a percentage, {outcome}"),
+                    message: format!("a string in `{shown}` is a name or a percentage, {outcome}"),
                     fix: Some(format!("write `{text}` without quotes for the integer").into()),
                     is_harmless: false,
                 });

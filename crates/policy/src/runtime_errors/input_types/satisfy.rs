@@ -161,7 +161,8 @@ impl InputType<'_> {
         ])
     }
 
-    /// Adds optional fields until the object has `n` fields. Maps come first, because they accept any value.
+    /// Adds optional fields until the object has `n` fields. Fields that are maps are added first, because a map
+    /// accepts any key.
     fn add_optional_fields(&self, value: &mut Json, path: &FieldPath, n: usize) {
         let Json::Object(fields) = value else { return };
         let declared = self.type_.declared_fields().iter();

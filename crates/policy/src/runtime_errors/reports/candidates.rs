@@ -41,8 +41,8 @@ pub(crate) struct Candidate {
     /// True if the replacement and the original code have the same value for all requests for which the expression does
     /// not fail.
     pub(crate) is_exact: bool,
-    /// The effect of a replacement that keeps the intent of the replaced code, although its result may differ between
-    /// requests. `None` for other replacements.
+    /// The effect of a replacement that keeps the intent of the replaced code. Such a replacement may have different
+    /// results for the requests for which the expression fails. `None` for other replacements.
     pub(crate) intent: Option<Effect>,
 }
 

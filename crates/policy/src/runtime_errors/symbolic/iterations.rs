@@ -58,9 +58,9 @@ impl SymbolicEvaluator<'_> {
         }
     }
 
-    /// Returns conditions under which the result of a `filter` or `map` macro is short, because its filter drops all
-    /// known elements. Also returns the path of the list that the macro iterates over. `None` if `symbolic` is not the
-    /// result of such a macro, or if the list is not an input.
+    /// Returns conditions under which the result of a `filter` or `map` macro may be too short for an index: the filter
+    /// is false for all elements that the evaluator visits. Also returns the path of the list that the macro iterates
+    /// over. `None` if `symbolic` is not the result of such a macro, or if the list is not an input.
     pub(crate) fn short_list_conditions(
         &self,
         symbolic: &SymbolicValue,

@@ -337,7 +337,7 @@ fn required_string_has_valid_value() {
 }
 
 #[test]
-fn required_number_list_or_map_has_valid_value() {
+fn required_number_or_list_or_map_has_valid_value() {
     for (schema, expected) in [
         (json!({"type": "integer"}), json!(1)),
         (json!({"minimum": 44, "type": "integer"}), json!(44)),

@@ -618,7 +618,8 @@ impl PairSearch<'_, '_, '_, '_> {
         None
     }
 
-    /// Returns the other validations that are not true, as pairs of the version and the index of the expression.
+    /// Returns the validations that are not true, except the changed one. Each pair is the index of the version and the
+    /// index of the expression.
     fn violated(&self, evaluations: &[Evaluation; 2]) -> Vec<(usize, usize)> {
         let mut violated = Vec::new();
         for (n, evaluation) in evaluations.iter().enumerate() {

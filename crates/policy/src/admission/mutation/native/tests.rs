@@ -221,7 +221,7 @@ fn value_of_json_patch_is_converted_to_json() {
 }
 
 #[test]
-fn value_of_json_patch_without_json_form_is_an_error() {
+fn json_patch_value_that_does_not_convert_to_json_is_an_error() {
     let marshal = "JSONPath valueExpression evaluated to a type that could not marshal to JSON: ";
     for (expression, expected) in [
         ("type(1)", "type conversion not supported for 'type'"),
