@@ -38,9 +38,14 @@ fn replacement(character: char) -> char {
     }
 }
 
-/// Returns true for a character of a word: a letter, a digit or `_`. CEL identifiers consist of them.
+/// Returns true for a character of a word: a letter, a digit or `_`.
 pub(crate) fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
+}
+
+/// Returns true for a character of a CEL identifier: an ASCII letter or digit, or `_`.
+pub(crate) fn is_identifier_part(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_'
 }
 
 /// Returns true for characters above U+007E that a terminal or an editor interprets instead of showing them: DEL, the

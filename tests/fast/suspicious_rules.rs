@@ -124,3 +124,55 @@ fn namespace_selector_for_mixed_scopes_has_a_note_about_cluster_scoped_resources
     assert_eq!(selected(&["clusterroles"]), ["warning"]);
     assert_eq!(selected(&["*"]), [""; 0]);
 }
+
+#[test]
+fn validation_that_requires_one_scope_of_several_is_reported_unless_intended() {
+    let n_lints = |resources: &[&str], expression: &str, message: &str, condition: Option<&str>| {
+        let mut spec = spec(&["", "apps"], resources, &["CREATE", "UPDATE"], expression);
+        spec["validations"][0]["message"] = json!(message);
+        if let Some(condition) = condition {
+            spec["matchConditions"] = json!([{"name": "a", "expression": condition}]);
+        }
+        found_of(&spec, &[Rule::ConstantCondition]).len()
+    };
+    let create = "request.operation == 'CREATE' && object.metadata.name != 'a'";
+    let pod = "object.kind == 'Pod' && object.metadata.name != 'a'";
+    let kinds: [&str; 2] = ["pods", "deployments"];
+    assert_eq!(n_lints(&["pods"], create, "a is reserved", None), 1);
+    assert_eq!(n_lints(&kinds, pod, "a is reserved", None), 1);
+    for path in [
+        "request.kind.kind == 'Pod'",
+        "request.resource.resource in ['pods']",
+    ] {
+        let expression = pod.replace("object.kind == 'Pod'", path);
+        assert_eq!(
+            n_lints(&kinds, &expression, "a is reserved", None),
+            1,
+            "{path}"
+        );
+    }
+    // The rules match nothing else, or the test is not required.
+    assert_eq!(n_lints(&["pods"], pod, "a is reserved", None), 0);
+    let optional = "object.kind != 'Pod' || object.metadata.name != 'a'";
+    assert_eq!(n_lints(&kinds, optional, "a is reserved", None), 0);
+    // The message says that the others are denied.
+    for message in [
+        "Pods are immutable",
+        "only creation is allowed",
+        "no updates",
+    ] {
+        assert_eq!(n_lints(&["pods"], create, message, None), 0, "{message}");
+    }
+    // A match condition may exclude the others.
+    for condition in [
+        "request.operation != 'UPDATE'",
+        "request.?operation.orValue('') != 'UPDATE'",
+        "oldObject == null",
+        "has(object.spec.containers)",
+    ] {
+        let n = n_lints(&["pods"], create, "a is reserved", Some(condition));
+        assert_eq!(n, 0, "{condition}");
+    }
+    let of_user = Some("request.userInfo.username != 'admin'");
+    assert_eq!(n_lints(&["pods"], create, "a is reserved", of_user), 1);
+}

@@ -164,6 +164,11 @@ pub struct Behavior {
     ///
     /// Source: cel-go 0.27 `checker/env.go`, `Env.resolveQualifiedIdent`.
     pub locals_hide_qualified_names: bool,
+    /// A call of `lists.range` fails for more than 1,000,000 numbers. In older releases, all numbers are created before
+    /// their cost is counted.
+    ///
+    /// Source: cel-go 0.29 `ext/lists.go`, `defaultMaxRangeSize`.
+    pub limits_ranges: bool,
     /// The name `optional_type` denotes `optional_type(dyn)`. In older releases, it denotes `optional_type` without a
     /// parameter.
     ///
@@ -207,6 +212,7 @@ impl Behavior {
             locals_hide_qualified_names: cel_go.0 >= CelGo::V0_27.0,
             optional_type_has_parameter: cel_go.0 >= CelGo::V0_28.0,
             optionals_hold_cel_values: cel_go.0 >= CelGo::V0_29.0,
+            limits_ranges: cel_go.0 >= CelGo::V0_29.0,
             estimates_local_sizes: cel_go.0 >= CelGo::V0_23.0,
             validates_formats: cel_go.0 >= CelGo::V0_20.0,
             keywords_as_field_names: true,

@@ -23,7 +23,7 @@ use crate::cel::syntax::token::Kind;
 use crate::cel::types::Type;
 use crate::cli::input::edit::Edit;
 use crate::cli::input::{FieldPlaces, Object, TAG_HELP};
-use crate::cli::text::is_word;
+use crate::cli::text::is_identifier_part;
 use crate::library::mutation::{JSON_PATCH, is_object};
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
@@ -716,7 +716,7 @@ impl<'a> Text<'a> {
     fn field_before(&self, at: usize) -> Option<std::ops::Range<usize>> {
         let (before, rest) = (self.compiled.get(..at)?, self.compiled.get(at..)?);
         let before = before.trim_end();
-        let start = before.trim_end_matches(is_word).len();
+        let start = before.trim_end_matches(is_identifier_part).len();
         let is_field = rest.starts_with(':') && start < before.len();
         is_field.then_some(start..before.len())
     }

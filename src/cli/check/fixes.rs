@@ -21,7 +21,7 @@ use crate::policy::advice::Replacement;
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::lint::{Lint, intended_groups, missing_question_mark};
-use crate::policy::reads::{Attribute, Input, Qualifier};
+use crate::policy::reads::{Attribute, Input, Qualifier, hides_inputs};
 use crate::policy::rule::Rule;
 use crate::policy::runtime_errors::{DenialReasons, allows_denied_requests};
 
@@ -254,23 +254,20 @@ impl<'a> Fixes<'a> {
         }
     }
 
-    /// Returns true if the misspelled field that `text` corrects is selected without `has()` and `?` from an object that
-    /// is not optional. Such a selection fails whenever it is evaluated, so a correct name does not change a validation
+    /// Returns true if the misspelled field that `text` corrects is selected without `has()` and `?` from an input other
+    /// than a variable. Such a selection fails whenever it is evaluated, so a correct name does not change a validation
     /// from false to true.
     fn always_fails(&self, field_ref: &str, text: &str) -> bool {
         let Some(expression) = self.analysis.expression(field_ref) else {
             return false;
         };
-        let mut tests = ["?", "has(", "optional.", "variables."].into_iter();
-        if !tests.any(|it| text.contains(it)) {
-            return true;
-        }
         let same = expression.text.chars().zip(text.chars());
         let n_same = same.take_while(|(old, new)| old == new).count();
         let Ok(ast) = expression.parsed() else {
             return false;
         };
-        // The offset of a selection is that of its period.
+        // The offset of a selection is that of its period. The tree also contains the arguments of `has()`, which are
+        // not below the root.
         let nodes = ast.descendants(ast.root()).into_iter();
         let selections = nodes.filter_map(|id| match ast.expr(id) {
             Expr::Select { field, .. } => {
@@ -289,7 +286,7 @@ impl<'a> Fixes<'a> {
             ast.expr(attribute.operand),
             Expr::Ident(name) if Input::from_name(name).is_some_and(|it| it != Input::Variables)
         );
-        of_input && attribute.qualifiers.iter().all(is_plain)
+        of_input && !hides_inputs(ast) && attribute.qualifiers.iter().all(is_plain)
     }
 
     /// Returns true if the policy, with the expression `text` in `field_ref`, allows requests that it denies now.

@@ -436,29 +436,12 @@ pub(super) fn omit_wrong_operands(
                 .as_mut()
                 .filter(|_| is_absent_rule(finding.rule));
             if let Some(help) = help {
-                if let Some(chain) = tested_chain(help) {
-                    *help = format!("to test whether the field is present, write `has({chain})`");
-                    finding.suggestions.clear();
-                    continue;
-                }
                 for text in &comparisons {
                     *help = help.replace(text, "...");
                 }
             }
         }
     }
-}
-
-/// Returns `a.b` if a help text contains `has(a.b) && a.b` as a whole suggestion. The value of the field is then used as a
-/// condition.
-fn tested_chain(help: &str) -> Option<&str> {
-    let (_, rest) = help.split_once("`has(").or(help.split_once("`!has("))?;
-    let (chain, rest) = rest.split_once(')')?;
-    let operand = rest.strip_prefix(" && ").or(rest.strip_prefix(" || "))?;
-    operand
-        .strip_prefix(chain)?
-        .starts_with('`')
-        .then_some(chain)
 }
 
 fn is_absent_rule(rule: Rule) -> bool {

@@ -8,7 +8,7 @@ use super::field_versions;
 use crate::cel::decls::Overload;
 use crate::cel::diagnostic::{Candidates, UndefinedField};
 use crate::cel::types::{FieldTypes, Type};
-use crate::cli::text::is_word;
+use crate::cli::text::is_identifier_part;
 use crate::library::environment::base_env;
 use crate::policy::RequestPolicy;
 use crate::policy::nearest::nearest_of;
@@ -469,7 +469,7 @@ fn is_misescaped(name: &str, declared: &str) -> bool {
 
 /// Returns true if a field of this name can be selected with a dot.
 fn is_name(text: &str) -> bool {
-    text.chars().all(is_word)
+    text.chars().all(is_identifier_part)
 }
 
 /// Common fields of objects. The search for an undeclared field descends into them.

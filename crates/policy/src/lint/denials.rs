@@ -9,28 +9,35 @@ use super::prose::{DENIALS, OTHERS, plain_words, words_of};
 use crate::comprehensions::{ComprehensionKind, comprehension_kind};
 
 /// Phrases within sentences that deny the rest of the sentence.
-const PROHIBITIONS: [&str; 20] = [
-    "cannot access",
+const PROHIBITIONS: [&str; 11] = [
     "cannot be bound",
     "cannot be used",
-    "cannot read",
     "cannot use",
-    "may not access",
     "may not be used",
-    "may not read",
     "may not use",
-    "must not access",
     "must not be bound",
     "must not be enabled",
     "must not be mounted",
     "must not be set",
     "must not be used",
+    "must not use",
+];
+
+/// Phrases that deny only the words that follow them.
+const PREFIXES: [&str; 9] = [
+    "cannot access",
+    "cannot read",
+    "may not access",
+    "may not read",
+    "must not access",
     "must not contain",
     "must not grant",
     "must not include",
     "must not read",
-    "must not use",
 ];
+
+/// Maximum number of words between a phrase and the denied string, for tests such as `'a' in list`.
+const MAX_BETWEEN: usize = 1;
 
 /// Words that indicate a message about objects without the denied value. Used in addition to [`OTHERS`].
 const ABSENCE: [&str; 24] = [
@@ -74,6 +81,9 @@ struct Assertion<'a> {
     literal: Option<&'a str>,
     /// True for `has()`.
     is_presence: bool,
+    /// True if the message must name the literal next to the denial. Otherwise, the literal may be the requirement of
+    /// another part of the message, such as `must not use capabilities: drop ALL`.
+    is_near: bool,
 }
 
 /// Returns the test that requires what the message denies, and the problem. `tests` are the tests that an allowed object
@@ -81,12 +91,17 @@ struct Assertion<'a> {
 pub(super) fn contradiction(ast: &Ast, tests: &[ExprId], words: &str) -> Option<(ExprId, String)> {
     let elements = Elements::new(ast);
     let mut unguarded = tests.iter().filter(|id| !is_guard(ast, **id));
-    let tests: Vec<ExprId> = match (unguarded.next(), unguarded.next()) {
-        (Some(only), None) => exists_tests(ast, *only).unwrap_or_else(|| tests.to_vec()),
-        _ => tests.to_vec(),
+    let of_element = match (unguarded.next(), unguarded.next()) {
+        (Some(only), None) => exists_tests(ast, *only),
+        _ => None,
     };
+    let is_guarded = tests.len() > 1 && of_element.is_some();
+    let tests = of_element.unwrap_or_else(|| tests.to_vec());
     let assertions = tests.iter().filter_map(|id| assertion(ast, &elements, *id));
-    let assertions: Vec<Assertion<'_>> = assertions.collect();
+    let mut assertions: Vec<Assertion<'_>> = assertions.collect();
+    for assertion in &mut assertions {
+        assertion.is_near |= is_guarded;
+    }
     inverted_bool(&assertions, words)
         .or_else(|| denied_pair(ast, (&assertions, &tests), words))
         .or_else(|| denied_value(ast, (&assertions, &tests), words))
@@ -126,6 +141,7 @@ fn assertion<'a>(ast: &'a Ast, elements: &Elements, id: ExprId) -> Option<Assert
         value: Some(value),
         literal: None,
         is_presence: false,
+        is_near: false,
     };
     if let Some(("!_", [operand])) = ast.global_call(id) {
         let is_field = matches!(
@@ -155,6 +171,7 @@ fn assertion<'a>(ast: &'a Ast, elements: &Elements, id: ExprId) -> Option<Assert
             value: None,
             literal: Some(literal),
             is_presence: false,
+            is_near: false,
         });
     }
     if let Some(("@in", [element, list])) = ast.global_call(id)
@@ -166,6 +183,7 @@ fn assertion<'a>(ast: &'a Ast, elements: &Elements, id: ExprId) -> Option<Assert
             value: None,
             literal: Some(literal),
             is_presence: false,
+            is_near: true,
         });
     }
     match ast.expr(id) {
@@ -177,6 +195,7 @@ fn assertion<'a>(ast: &'a Ast, elements: &Elements, id: ExprId) -> Option<Assert
             value: (!*test_only).then_some(true),
             literal: None,
             is_presence: *test_only,
+            is_near: false,
         }),
         _ => None,
     }
@@ -219,15 +238,20 @@ fn denied_value(
     words: &str,
 ) -> Option<(ExprId, String)> {
     let denial = denial(words)?;
+    let message = words;
     let words = plain_words(words);
-    let is_named = |name: &str| {
+    let is_named = |name: &str, is_near: bool| {
         let name = name
             .trim_matches(|c: char| !c.is_alphanumeric())
             .to_lowercase();
+        let is_name = |word: &&str| last_name(word) == name || **word == *name;
+        let is_near = is_near || PREFIXES.contains(&denial);
         name.len() >= MIN_LITERAL
-            && words
-                .iter()
-                .any(|word| last_name(word) == name || *word == name)
+            && if is_near {
+                near(message, denial).iter().any(is_name)
+            } else {
+                words.iter().any(is_name)
+            }
     };
     let mut denied = assertions.iter().filter_map(|assertion| {
         let name = match (assertion.literal, assertion.value) {
@@ -239,7 +263,9 @@ fn denied_value(
             && tests
                 .iter()
                 .any(|id| *id != assertion.id && reads_field(ast, *id, name));
-        (is_named(name) && !is_guard).then_some((assertion.id, name))
+        let is_dropped = assertion.field == Some("drop");
+        (is_named(name, assertion.is_near) && !is_guard && !is_dropped)
+            .then_some((assertion.id, name))
     });
     let (id, name) = denied.next()?;
     let problem =
@@ -251,11 +277,32 @@ fn denied_value(
 fn denial(words: &str) -> Option<&'static str> {
     let end = words.trim_end_matches(|c: char| !c.is_alphanumeric());
     let at_end = DENIALS.iter().find(|it| end.ends_with(**it));
-    let denial = at_end.or_else(|| PROHIBITIONS.iter().find(|it| words.contains(**it)))?;
+    let mut within = PROHIBITIONS.iter().chain(&PREFIXES);
+    let denial = at_end.or_else(|| within.find(|it| words.contains(**it)))?;
     let rest = words.replacen(denial, "", 1);
     let mut of_others = words_of(&rest);
     let is_of_others = of_others.any(|word| OTHERS.contains(&word) || ABSENCE.contains(&word));
     (!is_of_others).then_some(denial)
+}
+
+/// Returns the words next to a denial: those after it, or those before a denial at the end of the message. Words in other
+/// clauses are left out.
+fn near<'w>(message: &'w str, denial: &str) -> Vec<&'w str> {
+    let Some((before, after)) = message.split_once(denial) else {
+        return Vec::new();
+    };
+    let is_end = |c: char| matches!(c, '.' | ',' | ':' | ';' | '(');
+    if after.chars().all(|c| !c.is_alphanumeric()) {
+        let clause = before.rsplit(is_end).next().unwrap_or_default();
+        let mut words: Vec<&str> = plain_words(clause);
+        words.reverse();
+        words.truncate(MAX_BETWEEN + 1);
+        return words;
+    }
+    let clause = after.split(is_end).next().unwrap_or_default();
+    let mut words = plain_words(clause);
+    words.truncate(MAX_BETWEEN + 1);
+    words
 }
 
 /// Returns true if the expression selects or tests a field `name`.

@@ -288,7 +288,10 @@ impl Search<'_> {
                     let message = format!("no subresource is named `{text}`");
                     (message, is_served.then_some(lower))
                 }
-                _ if is_pod_security_level(&path) && !LEVELS.contains(text) && !text.is_empty() => {
+                _ if is_pod_security_level(&path, &self.names.kinds)
+                    && !LEVELS.contains(text)
+                    && !text.is_empty() =>
+                {
                     let intended = nearest_joined(text, LEVELS.iter().copied());
                     let all = LEVELS.join(", ");
                     (
@@ -591,8 +594,10 @@ fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
 fn resource_order(ast: &Ast, id: ExprId) -> Option<Found> {
     let (operator, left, right) = path::operands(ast, id)?;
     let is_param = |id: ExprId| is_input(ast, Attribute::new(ast, id).operand, Input::Params);
-    let is_of_resources = is_resource(ast, left) && (is_resource(ast, right) || is_param(right))
-        || is_resource(ast, right) && is_param(left);
+    let is_quantity = |id: ExprId| is_resource(ast, id) && names_quantity(ast, id);
+    let is_of_resources = is_resource(ast, left) && is_resource(ast, right)
+        || is_quantity(left) && is_param(right)
+        || is_quantity(right) && is_param(left);
     if !operator.is_ordering() || !is_of_resources {
         return None;
     }
@@ -609,13 +614,19 @@ fn resource_order(ast: &Ast, id: ExprId) -> Option<Found> {
 /// (`ValidateNamespace`).
 const LEVELS: [&str; 3] = ["privileged", "baseline", "restricted"];
 
-/// Returns true for the label of a Namespace that contains a level of the Pod Security Standards.
-fn is_pod_security_level(path: &str) -> bool {
-    let labels = [
-        "object.metadata.labels",
-        "oldObject.metadata.labels",
-        "namespaceObject.metadata.labels",
-    ];
+/// Returns true for the label of a Namespace that contains a level of the Pod Security Standards. `kinds` are the matched
+/// kinds.
+fn is_pod_security_level(path: &str, kinds: &BTreeSet<String>) -> bool {
+    let is_namespace = kinds.iter().all(|kind| kind == "Namespace");
+    let labels: &[&str] = if is_namespace {
+        &[
+            "object.metadata.labels",
+            "oldObject.metadata.labels",
+            "namespaceObject.metadata.labels",
+        ]
+    } else {
+        &["namespaceObject.metadata.labels"]
+    };
     let mut keys = labels.iter().filter_map(|it| path.strip_prefix(it));
     keys.any(|key| {
         ["enforce", "audit", "warn"]
@@ -638,6 +649,16 @@ fn is_resource(ast: &Ast, id: ExprId) -> bool {
     let maps = attribute.qualifiers.iter().rev().skip(1);
     let map = maps.map(|qualifier| &qualifier.key).next();
     matches!(map, Some(Key::Field(name)) if matches!(&**name, "requests" | "limits"))
+}
+
+/// Returns true for the request or limit of a resource of containers, such as `resources.limits['cpu']`. A custom
+/// resource may have a different field `limits` with numbers.
+fn names_quantity(ast: &Ast, id: ExprId) -> bool {
+    let path = path::path(ast, id);
+    let last = path
+        .as_deref()
+        .and_then(|path| path.rsplit(['.', '"']).find(|it| it.len() > 1));
+    last.is_some_and(|name| matches!(name, "cpu" | "memory" | "ephemeral-storage" | "storage"))
 }
 
 fn order_finding(what: &str, comparison: &str) -> Found {

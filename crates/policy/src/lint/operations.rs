@@ -12,7 +12,7 @@ use crate::expressions::Role;
 use crate::matching::{self, Target};
 use crate::nearest::nearest;
 use crate::reads::fields::{AccessKind, FieldRead, Sources, Step};
-use crate::reads::{Attribute, Input, is_input};
+use crate::reads::{Attribute, Input, Qualifier, hides_inputs, is_input};
 use crate::rule::Rule;
 use cel::source::SourceMap;
 
@@ -133,6 +133,9 @@ pub(super) fn misspelled_options(policy: &CompiledPolicy) -> Vec<Lint> {
         let Ok(ast) = expression.parsed() else {
             continue;
         };
+        if hides_inputs(ast) {
+            continue;
+        }
         // The expansion of `has()` leaves its argument in the tree, so only nodes below the root are visited.
         for id in ast.descendants(ast.root()) {
             let attribute = Attribute::new(ast, id);
@@ -148,7 +151,8 @@ pub(super) fn misspelled_options(policy: &CompiledPolicy) -> Vec<Lint> {
             let Some(meant) = nearest(name, OPTIONS.into_iter()) else {
                 continue;
             };
-            let effect = if field.is_test || field.is_optional {
+            let is_tested = |it: &Qualifier<'_>| it.is_test || it.is_optional;
+            let effect = if attribute.qualifiers.iter().any(is_tested) {
                 "so it is always absent"
             } else {
                 "so this always fails"

@@ -1,6 +1,6 @@
 //! Finds `exists()` where `all()` is probably meant, and the reverse.
 
-use cel::ast::{Ast, Expr, ExprId};
+use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;
 
 use super::Lint;
@@ -40,15 +40,25 @@ pub(super) fn find(expression: &PolicyExpression, ast: &Ast) -> Vec<Lint> {
             }
             elements.list(operand) == Some(fold.iter_range)
         };
-        let of_groups =
+        let is_of_groups =
             |list: ExprId| path::path(ast, list).as_deref() == Some("request.userInfo.groups");
+        // Each authenticated user has the group `system:authenticated`, so another group always differs.
+        let differs_from_some_group = |id: &ExprId| match path::with_literal(ast, *id) {
+            Some((Operator::NotEqual, _, Literal::String(name))) => {
+                !["system:authenticated", "system:unauthenticated"].contains(&&**name)
+                    && !name.starts_with("system:serviceaccounts")
+            }
+            _ => false,
+        };
         let finding = match kind {
-            // A user always has several groups, so the test is also useless in a match condition.
             ComprehensionKind::Exists(test)
-                if sign && (is_validation || of_groups(fold.iter_range)) =>
+                if sign && (is_validation || is_of_groups(fold.iter_range)) =>
             {
                 let all = conjuncts(ast, test);
-                let excludes = |id: &ExprId| excluded(ast, *id).is_some_and(of_element);
+                let excludes = |id: &ExprId| {
+                    excluded(ast, *id).is_some_and(of_element)
+                        && (!is_of_groups(fold.iter_range) || differs_from_some_group(id))
+                };
                 all.iter().all(excludes).then_some((
                     "`exists()` is true if one element passes this test, even if others do not",
                     "to require that all elements pass this test, write `all()`",

@@ -11,13 +11,12 @@ use crate::reads::{Attribute, Input};
 use crate::rule::Rule;
 use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::source::SourceMap;
-use cel::version::CelGo;
 
 /// The maximum length of a range since cel-go 0.29. Ranges up to this length need at most 16 MB.
 const MAX_LENGTH: i64 = 1_000_000;
 
 pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
-    let is_limited = policy.version().release().cel_go >= CelGo::V0_29;
+    let is_limited = policy.version().behavior().language.limits_ranges;
     let mut lints = Vec::new();
     for (n, expression) in policy.expressions().iter().enumerate() {
         let Ok(ast) = expression.parsed() else {

@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::Lint;
-use super::path::{self, NameTest, Operator};
+use super::path::{NameTest, Operator};
 use super::positions::conjuncts;
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, Role};
 use crate::matching::{self, Target};
-use crate::reads::{Input, is_input};
+use crate::reads::{Input, Reads, is_input};
 use crate::rule::Rule;
 use cel::ast::{Ast, ExprId};
 use cel::source::SourceMap;
 
-/// Maximum number of names in a message.
+/// Maximum number of names in a message or hint.
 const MAX_NAMES: usize = 4;
 
 pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
@@ -28,6 +28,10 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
         let expressions = policy.expressions().iter();
         expressions.filter(move |expression| expression.role == role)
     };
+    // A match condition may exclude the other operations or kinds.
+    if with_role(Role::MatchCondition).any(may_select_scope) {
+        return Vec::new();
+    }
     let mut lints = Vec::new();
     for expression in with_role(Role::Validation) {
         let Ok(ast) = expression.parsed() else {
@@ -42,20 +46,13 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
         if !others.any(|id| reads_object(ast, *id)) {
             continue;
         }
-        // A match condition may exclude the other operations or kinds.
-        let is_restricted = |condition: &PolicyExpression| {
-            let ast = condition.parsed().ok();
-            ast.is_none_or(|ast| {
-                let mut paths = ast.iter().filter_map(|(id, _)| path::path(ast, id));
-                paths.any(|path| path == test.path)
-            })
-        };
-        if with_role(Role::MatchCondition).any(is_restricted) {
-            continue;
-        }
         let Some(denied) = test.unmatched(policy, mapper) else {
             continue;
         };
+        if is_intended(policy, expression, &denied) {
+            continue;
+        }
+        let denied = joined(&denied.iter().map(String::as_str).collect::<Vec<_>>());
         lints.push(Lint {
             rule: Rule::ConstantCondition,
             field_ref: expression.field_ref.clone(),
@@ -106,7 +103,7 @@ impl<'a> ScopeTest<'a> {
 
     /// Returns the operations, kinds or resources that the rules match and the test excludes. `None` if there are none, or
     /// if the rules match none that the test accepts.
-    fn unmatched(&self, policy: &CompiledPolicy, mapper: &RestMapper) -> Option<String> {
+    fn unmatched(&self, policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Vec<String>> {
         let targets = matching::targets(policy.policy(), mapper);
         let names = |target: &Target<'_>| -> Vec<String> {
             let resource = target.resource;
@@ -122,21 +119,70 @@ impl<'a> ScopeTest<'a> {
             .into_iter()
             .partition(|name| self.names.contains(&&**name));
         let is_reported = !accepted.is_empty() && !denied.is_empty();
-        is_reported.then(|| match denied.get(MAX_NAMES..) {
-            Some(more @ [_, ..]) => format!(
-                "{} and {} other",
-                denied.get(..MAX_NAMES).unwrap_or_default().join(", "),
-                more.len()
-            ),
-            _ => denied.join(" and "),
-        })
+        is_reported.then_some(denied)
     }
 
-    /// Returns the source of the negated test.
+    /// Returns the source of the negated test. Leaves out names that are long or have to be escaped.
     fn negation(&self) -> String {
+        let is_plain = |name: &&str| {
+            name.chars()
+                .all(|c| c.is_alphanumeric() || "-./".contains(c))
+        };
         match &*self.names {
+            names if names.len() > MAX_NAMES || !names.iter().all(is_plain) => {
+                format!("!({} ...)", self.path)
+            }
             [name] => format!("{} != '{name}'", self.path),
             names => format!("!({} in ['{}'])", self.path, names.join("', '")),
         }
     }
+}
+
+/// Returns the names with "and" between them. A long list is cut.
+pub(super) fn joined(names: &[&str]) -> String {
+    match names.get(..MAX_NAMES) {
+        Some(first) if names.len() > MAX_NAMES => {
+            format!("{} and {} other", first.join(", "), names.len() - MAX_NAMES)
+        }
+        _ => names.join(" and "),
+    }
+}
+
+/// Returns true if a match condition may select requests by their operation, kind or resource. Objects of different kinds
+/// have different fields, and the object is null for some operations.
+fn may_select_scope(condition: &PolicyExpression) -> bool {
+    let Ok(ast) = condition.parsed() else {
+        return true;
+    };
+    Reads::new(ast).attributes().any(|(input, attribute)| {
+        let field = attribute.qualifiers.first().map(|it| it.key.name());
+        let is_of_user = matches!(
+            field,
+            Some(Some(
+                "userInfo" | "namespace" | "name" | "dryRun" | "options"
+            ))
+        );
+        matches!(input, Input::Object | Input::OldObject) || input == Input::Request && !is_of_user
+    })
+}
+
+/// Returns true if the message says that only some requests are allowed, or names the excluded operations or kinds.
+fn is_intended(policy: &CompiledPolicy, expression: &PolicyExpression, denied: &[String]) -> bool {
+    const LIMITS: [&str; 4] = ["only", "immutable", "read-only", "must not change"];
+    let validations = &policy.policy().validations;
+    let index = expression
+        .field_ref
+        .strip_prefix("spec.validations[")
+        .and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
+    let validation = index.and_then(|index| validations.get(index));
+    let texts = validation.map(|it| [&it.message, &it.message_expression]);
+    let texts = texts.into_iter().flatten().flatten();
+    let text: String = texts.map(|text| text.to_lowercase()).collect();
+    let is_named = |name: &String| {
+        let name = name.to_lowercase();
+        // `creat` is the stem of `create`, `created` and `creation`.
+        let stem = name.strip_suffix('e').unwrap_or(&name);
+        text.contains(stem)
+    };
+    LIMITS.iter().any(|it| text.contains(it)) || denied.iter().any(is_named)
 }

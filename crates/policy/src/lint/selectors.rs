@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::Lint;
+use super::required_scope::joined;
 use crate::matching;
 use crate::request_policy::RequestPolicy;
 use crate::rule::Rule;
@@ -130,6 +131,11 @@ pub(super) fn ineffective(
         .map(|target| target.resource.gvr.resource.as_str())
         .collect();
     let is_for_all = targets.iter().all(has_none);
+    let is_restricted = !policy.match_conditions.is_empty()
+        || resources
+            .object_selector
+            .as_ref()
+            .is_some_and(|it| *it != LabelSelector::default());
     let without: Vec<&str> = without.into_iter().collect();
     let (message, fix) = match &*without {
         [] => return None,
@@ -137,10 +143,12 @@ pub(super) fn ineffective(
             "this selector has no effect: the rules only match cluster-scoped resources".to_owned(),
             "use an objectSelector or a match condition",
         ),
+        // An objectSelector or a match condition may already restrict these requests.
+        _ if is_restricted => return None,
         some => (
             format!(
                 "this selector has no effect on requests for {}, which are cluster-scoped: the policy applies to all of them",
-                some.join(" and ")
+                joined(some)
             ),
             "to exclude some of them, use an objectSelector or a match condition",
         ),

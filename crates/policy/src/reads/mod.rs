@@ -194,6 +194,20 @@ pub fn without_dyn(ast: &Ast, mut id: ExprId) -> ExprId {
     id
 }
 
+/// Returns true if a macro variable of the expression has the name of an input, as in `list.all(object, ...)`.
+#[must_use]
+pub fn hides_inputs(ast: &Ast) -> bool {
+    ast.iter().any(|(_, expr)| match expr {
+        Expr::Comprehension(fold) => {
+            let mut names = [Some(&fold.iter_var), fold.iter_var2.as_ref()]
+                .into_iter()
+                .flatten();
+            names.any(|name| Input::from_name(name).is_some())
+        }
+        _ => false,
+    })
+}
+
 /// The inputs of an expression, with the attributes that read them.
 #[derive(Clone, Debug, Default)]
 pub struct Reads<'a>(Vec<(Input, Attribute<'a>)>);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::cel::syntax::token::Kind;
 use crate::cli::check::tokens::{MEMBER, RELATION, TokenText, UNARY};
-use crate::cli::text::is_word;
+use crate::cli::text::is_identifier_part;
 
 /// Returns the test of the presence of `chain`, and the precedence of the test: `has(a.b)` for `a.b`, and `'k' in a` for
 /// `a['k']`. Returns the test of its absence if `is_present` is false. `None` for other operands.
@@ -49,7 +49,7 @@ pub(crate) fn presence_test(
 /// the field after it, so `a.b?.c` becomes `a.?b.?c`. Without `?.`, the last field becomes optional, and also its key
 /// if it has one.
 pub(crate) fn optional_text(chain: &str) -> Option<String> {
-    let is_name = |text: &str| !text.is_empty() && text.chars().all(is_word);
+    let is_name = |text: &str| !text.is_empty() && text.chars().all(is_identifier_part);
     if let Some((tested, _)) = chain.split_once("?.") {
         // `?.[` is an optional index.
         let text = chain.replace("?.[", "[").replace("?.", ".?");

@@ -135,8 +135,12 @@ fn relation(call: &MemberCall<'_, '_>, name: &str) -> Option<Proposal> {
         _ => {
             let operator = ordering(name)?;
             let receiver = source.source(&call.receiver)?;
-            let mut types = ["quantity(", "semver("].iter();
-            types.any(|it| receiver.starts_with(it)).then_some(())?;
+            // The receiver is exactly one call of the constructor.
+            let first = call.receiver.start;
+            let is_constructor = matches!(source.word(first), Some("quantity" | "semver"))
+                && source.kind(first + 1) == Some(Kind::OpenParen)
+                && source.close(first + 1)? + 1 == call.receiver.end;
+            is_constructor.then_some(())?;
             let arg = source.source(&call.args)?;
             format!("{receiver}.compareTo({arg}) {operator} 0")
         }

@@ -88,6 +88,26 @@ fn denied_values_have_no_finding() {
             "roles without secrets are not allowed",
         ),
         (
+            "object.spec.containers.all(c, 'ALL' in c.securityContext.capabilities.drop)",
+            "Containers must not use capabilities: drop ALL",
+        ),
+        (
+            "has(object.metadata.labels) && 'team' in object.metadata.labels",
+            "Pods must not grant access by default and need label team",
+        ),
+        (
+            "has(object.metadata.annotations) && 'approved' in object.metadata.annotations",
+            "Pods must not access secrets before they are approved",
+        ),
+        (
+            "has(object.spec.imagePullSecrets) && object.spec.imagePullSecrets.exists(s, s.name == 'regcred')",
+            "Pods must not use public images; use regcred",
+        ),
+        (
+            "has(object.spec.nodeSelector) && 'gpu' in object.spec.nodeSelector",
+            "GPU Pods must not use CPU nodes: set nodeSelector gpu",
+        ),
+        (
             "!object.rules.exists(r, 'secrets' in r.resources)",
             "roles must not read secrets",
         ),
