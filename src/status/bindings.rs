@@ -247,7 +247,7 @@ mod tests {
         assert!(
             problem_of(json!({}), &served)
                 .unwrap()
-                .contains("neither name nor selector")
+                .contains("neither `name` nor `selector`")
         );
         assert!(
             problem_of(json!({"name": "a", "selector": {}}), &served)
