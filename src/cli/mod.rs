@@ -36,7 +36,6 @@ mod output;
 mod parallel;
 #[cfg(not(target_family = "wasm"))]
 mod plugin_status;
-#[cfg(not(target_family = "wasm"))]
 mod probe_check;
 #[cfg(not(target_family = "wasm"))]
 mod progress;
