@@ -12,7 +12,7 @@ use super::eval::setup::Setup;
 use super::input::files::ReadFile;
 use super::input::{Input, KindFilter};
 use super::time_limit::TimeLimit;
-use super::{probe_check, yaml_text};
+use super::yaml_text;
 use crate::version::KubernetesVersion;
 
 pub use super::eval::request::RequestTexts;
@@ -26,7 +26,8 @@ pub struct Text {
     pub text: String,
 }
 
-/// Checks texts as `kubectl vap check --no-config` checks files.
+/// Checks texts as `kubectl vap check --no-config` checks files. Probes are counted, but not validated, because they may
+/// refer to files.
 ///
 /// # Errors
 /// Returns an error if the built-in schemas cannot be read, which only happens in a broken build.
@@ -36,10 +37,7 @@ pub fn check(texts: &[Text], version: Option<KubernetesVersion>) -> Result<Check
         ..Options::default()
     };
     let input = read(texts, KindFilter::Policies);
-    let settings = Settings {
-        probe_check: Some(probe_check::check),
-        ..Settings::default()
-    };
+    let settings = Settings::default();
     check::check_input(&options, &settings, input, Input::default(), None)
         .map_err(|error| error.to_string())
 }

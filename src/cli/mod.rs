@@ -36,6 +36,7 @@ mod output;
 mod parallel;
 #[cfg(not(target_family = "wasm"))]
 mod plugin_status;
+#[cfg(not(target_family = "wasm"))]
 mod probe_check;
 #[cfg(not(target_family = "wasm"))]
 mod progress;

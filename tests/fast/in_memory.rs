@@ -89,7 +89,7 @@ fn texts_are_checked_like_files() {
 }
 
 #[test]
-fn probes_are_validated() {
+fn probes_are_counted_but_not_validated() {
     let probe = "apiVersion: vap-status.dev/v1alpha1\nkind: PolicyProbe\nmetadata: {name: a}\nspec:\n  policyName: unknown\n  \
                  cases: []\n";
     let text = Text {
@@ -98,6 +98,5 @@ fn probes_are_validated() {
     };
     let report = in_memory::check(&[text], None).unwrap();
     assert_eq!(report.summary.probes, 1);
-    let rules: Vec<&str> = report.findings.iter().map(|it| it.rule.id()).collect();
-    assert!(rules.contains(&"invalid-probe"), "{rules:?}");
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
 }

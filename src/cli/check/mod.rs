@@ -338,8 +338,8 @@ fn check_read(
         in_others.push((*other, of_other.findings));
     }
     report.add_bindings(&input, &cluster);
+    report.summary.probes = input.probes.len();
     if let Some(check_probes) = settings.probe_check {
-        report.summary.probes = input.probes.len();
         let has_others = other_files.is_some();
         let of_probes = check_probes(&input, &crd_names, &cluster, has_others);
         report.findings.extend(of_probes);
