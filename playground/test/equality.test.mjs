@@ -65,6 +65,8 @@ describe('equality with the plugin', () => {
       const name = path.startsWith(repository) ? relative(repository, path) : path;
       const text = await readFile(path, 'utf8');
       const expected = await report(['check', '--no-config', '-o', 'json', name]);
+      // The playground does not validate probes, because they may refer to other files.
+      if (expected.policies.length === 0 && text.includes('kind: PolicyProbe')) return;
       const actual = await call('check', { texts: [{ name, text }] }).catch((error) => ({ error: String(error) }));
       policies += expected.policies.length;
       findings += expected.findings.length;
