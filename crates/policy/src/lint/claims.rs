@@ -146,10 +146,7 @@ pub(super) fn find(policy: &CompiledPolicy) -> Vec<Lint> {
 fn literal_of(text: &str) -> Option<String> {
     let (ast, _) = cel::syntax::parse(text);
     let ast = ast?;
-    match ast.expr(ast.root()) {
-        Expr::Literal(Literal::String(text)) => Some(text.to_string()),
-        _ => None,
-    }
+    path::string(ast.expr(ast.root())).map(str::to_owned)
 }
 
 /// Returns the problem if the whole expression is a variable whose expression contradicts the message.

@@ -292,15 +292,16 @@ fn near<'w>(message: &'w str, denial: &str) -> Vec<&'w str> {
         return Vec::new();
     };
     let is_end = |c: char| matches!(c, '.' | ',' | ':' | ';' | '(');
-    if after.chars().all(|c| !c.is_alphanumeric()) {
-        let clause = before.rsplit(is_end).next().unwrap_or_default();
-        let mut words: Vec<&str> = plain_words(clause);
+    let is_at_end = after.chars().all(|c| !c.is_alphanumeric());
+    let clause = if is_at_end {
+        before.rsplit(is_end).next()
+    } else {
+        after.split(is_end).next()
+    };
+    let mut words = plain_words(clause.unwrap_or_default());
+    if is_at_end {
         words.reverse();
-        words.truncate(MAX_BETWEEN + 1);
-        return words;
     }
-    let clause = after.split(is_end).next().unwrap_or_default();
-    let mut words = plain_words(clause);
     words.truncate(MAX_BETWEEN + 1);
     words
 }

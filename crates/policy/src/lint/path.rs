@@ -167,7 +167,7 @@ impl<'a> NameTest<'a> {
 }
 
 /// Returns the value of a string literal.
-pub(super) fn string(expr: &Expr) -> Option<&str> {
+pub(crate) fn string(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Literal(Literal::String(text)) => Some(text),
         _ => None,

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::ast::{Ast, Expr, ExprId};
 
 use super::path::{self, Operator};
 use crate::comprehensions::{ComprehensionKind, comprehension_kind};
@@ -176,10 +176,7 @@ impl StringTest<'_> {
 
 /// Returns the test if `id` compares a string with literals. `None` for other expressions.
 pub(super) fn string_test(ast: &Ast, id: ExprId) -> Option<StringTest<'_>> {
-    let text = |id: ExprId| match ast.expr(id) {
-        Expr::Literal(Literal::String(text)) => Some((id, &**text)),
-        _ => None,
-    };
+    let text = |id: ExprId| Some((id, path::string(ast.expr(id))?));
     if let Some(("@in", [subject, list])) = ast.global_call(id) {
         let Expr::List { elements, .. } = ast.expr(*list) else {
             return None;

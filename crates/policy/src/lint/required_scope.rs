@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::admissionregistration::v1::Validation;
 use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::Lint;
@@ -33,7 +34,8 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
         return Vec::new();
     }
     let mut lints = Vec::new();
-    for expression in with_role(Role::Validation) {
+    let validations = &policy.policy().validations;
+    for (expression, validation) in with_role(Role::Validation).zip(validations) {
         let Ok(ast) = expression.parsed() else {
             continue;
         };
@@ -49,7 +51,7 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Lint> {
         let Some(denied) = test.unmatched(policy, mapper) else {
             continue;
         };
-        if is_intended(policy, expression, &denied) {
+        if is_intended(validation, &denied) {
             continue;
         }
         let denied = joined(&denied.iter().map(String::as_str).collect::<Vec<_>>());
@@ -155,28 +157,21 @@ fn may_select_scope(condition: &PolicyExpression) -> bool {
         return true;
     };
     Reads::new(ast).attributes().any(|(input, attribute)| {
-        let field = attribute.qualifiers.first().map(|it| it.key.name());
-        let is_of_user = matches!(
+        let field = attribute.qualifiers.first().and_then(|it| it.key.name());
+        let is_unrelated = matches!(
             field,
-            Some(Some(
-                "userInfo" | "namespace" | "name" | "dryRun" | "options"
-            ))
+            Some("userInfo" | "namespace" | "name" | "dryRun" | "options")
         );
-        matches!(input, Input::Object | Input::OldObject) || input == Input::Request && !is_of_user
+        matches!(input, Input::Object | Input::OldObject)
+            || input == Input::Request && !is_unrelated
     })
 }
 
 /// Returns true if the message says that only some requests are allowed, or names the excluded operations or kinds.
-fn is_intended(policy: &CompiledPolicy, expression: &PolicyExpression, denied: &[String]) -> bool {
+fn is_intended(validation: &Validation, denied: &[String]) -> bool {
     const LIMITS: [&str; 4] = ["only", "immutable", "read-only", "must not change"];
-    let validations = &policy.policy().validations;
-    let index = expression
-        .field_ref
-        .strip_prefix("spec.validations[")
-        .and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
-    let validation = index.and_then(|index| validations.get(index));
-    let texts = validation.map(|it| [&it.message, &it.message_expression]);
-    let texts = texts.into_iter().flatten().flatten();
+    let texts = [&validation.message, &validation.message_expression];
+    let texts = texts.into_iter().flatten();
     let text: String = texts.map(|text| text.to_lowercase()).collect();
     let is_named = |name: &String| {
         let name = name.to_lowercase();

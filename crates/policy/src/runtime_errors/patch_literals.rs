@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::advice::{Advice, Replacement};
 use crate::expressions::Role;
+use crate::lint::path;
 use crate::nearest::nearest;
 use cel::ast::{Ast, Expr, ExprId, Literal, StructField};
 use kubernetes::library::mutation::{JSON_PATCH, OBJECT};
@@ -468,8 +469,5 @@ fn item_type<'t>(type_: &'t DeclType, path: &str) -> Option<&'t DeclType> {
 }
 
 pub(super) fn literal_text(ast: &Ast, id: ExprId) -> Option<&str> {
-    match ast.expr(id) {
-        Expr::Literal(Literal::String(text)) => Some(text),
-        _ => None,
-    }
+    path::string(ast.expr(id))
 }
